@@ -1,0 +1,47 @@
+# Everything a user or CI runs. `make demo` and `make test` do all set-up themselves.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test test-slow lint format bench clean
+
+setup: $(STAMP)
+
+# A machine whose Python already has a CUDA torch and triton keeps that pair. Elsewhere: the CPU pair, triton named
+# explicitly because a CPU build of torch does not ask for it.
+$(STAMP): pyproject.toml
+	@if $(PYTHON) -c "import torch, triton, sys; sys.exit(not torch.version.cuda)" 2>/dev/null; then \
+	  echo "using the installed CUDA torch and triton"; \
+	  $(PYTHON) -m venv --system-site-packages $(VENV); \
+	else \
+	  $(PYTHON) -m venv $(VENV) && $(BIN)/pip install --quiet --upgrade pip && \
+	  $(BIN)/pip install --quiet "torch==2.13.0" "triton>=3.6,<3.10"; \
+	fi
+	@echo "installing agentloop and what it needs"
+	@$(BIN)/pip install --quiet -e ".[dev]"
+	@touch $@
+
+demo: setup
+	@$(BIN)/agentloop demo
+
+test: setup
+	$(BIN)/python -m pytest -m "not slow and not real_model"
+
+test-slow: setup
+	$(BIN)/python -m pytest -m "slow"
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup
+	$(BIN)/agentloop bench
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,89 @@
+"""The lines of a run folder: what is written, and what every report is computed from.
+
+`requests.jsonl` has two kinds of line, `sent` (before the request leaves) and `done` (after its response was stored or
+its failure booked). `attempts.jsonl` has one line per judged answer. All files are append-only.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+RECORD_VERSION = 1
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+
+
+class Usage(Record):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class RequestSent(Record):
+    event: Literal["sent"] = "sent"
+    request_id: str  # key over endpoint, model, sampling parameters, messages, sample index
+    model: str
+    time: float  # unix seconds
+
+
+class RequestDone(Record):
+    event: Literal["done"] = "done"
+    request_id: str
+    outcome: Literal["stored", "failed"]
+    tries: int
+    retries: list[dict[str, Any]] = Field(default_factory=list)  # each with reason, status, waited seconds
+    error: str | None = None
+    seconds: float = 0.0
+    time: float
+
+
+class StreamVerdict(Record):
+    """One stream's judgement of an attempt, reduced from `oracle.verdict.Verdict.to_json()`."""
+
+    status: Literal["pass", "fail", "unjudged"]
+    tiers: dict[str, str] = Field(default_factory=dict)
+    failure: dict[str, Any] | None = None  # kind, tier, loud, message
+    failures: dict[str, dict[str, Any]] = Field(default_factory=dict)  # first failure per failing tier
+    counterexample: dict[str, Any] | None = None
+    cases_run: int = 0
+    executions: int = 0
+    seconds: float = 0.0
+    notes: list[str] = Field(default_factory=list)
+
+
+class Attempt(Record):
+    """One answer, judged."""
+
+    version: int = RECORD_VERSION
+    attempt_id: str
+    episode_id: str
+    model: str
+    author: str  # "model", "offline" or "recorded"; anything but "model" is labelled wherever figures appear
+    prompt_strategy: str
+    feedback: str
+    task: str
+    task_hash: str
+    sample: int
+    round: int
+    oracle_version: str
+    tolerance: str
+    domain: str
+    backend: str
+    seed: int
+    tiers_stated: list[str]
+    prompt_id: str
+    response_id: str | None  # None: the request failed for good (infrastructure), verdicts are unjudged
+    candidate_id: str | None
+    extraction: dict[str, Any] = Field(default_factory=dict)  # {"method": …, "steps": [...]}
+    naive: dict[str, dict[str, str]] = Field(default_factory=dict)  # profile → {"status", "reason"}
+    score: StreamVerdict | None = None
+    feedback_verdict: StreamVerdict | None = None  # None where no feedback stream was judged (recorded, last round…)
+    status: Literal["pass", "fail", "unjudged"]  # the score stream over the run's domain
+    status_stated: Literal["pass", "fail", "unjudged"]  # the score stream over tiers_stated: the headline
+    infrastructure_error: str | None = None
+    usage: Usage = Field(default_factory=Usage)
+    timings: dict[str, float] = Field(default_factory=dict)  # seconds: request, naive, score, feedback
+    time: float

@@ -1,0 +1,144 @@
+"""What crosses between the judge and a candidate's process: inputs go out, raw output bytes come back.
+
+Nothing here is pickled. What a candidate's process reports may fail the candidate, never pass it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class TensorBuffer:
+    """One tensor argument as raw storage: `storage` (uint8) holds the elements at `offset` + i·`strides` (in elements)
+    and guard elements around and between them."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    storage: np.ndarray
+
+    def values(self, storage: np.ndarray | None = None) -> np.ndarray:
+        """The logical values (a view) in this buffer's own storage, or in the given one."""
+        from oracle.dtypes import NUMPY
+
+        raw = self.storage if storage is None else storage
+        flat = raw.view(NUMPY[self.dtype])
+        item = flat.dtype.itemsize
+        return np.lib.stride_tricks.as_strided(
+            flat[self.offset :], self.shape, tuple(stride * item for stride in self.strides), writeable=False
+        )
+
+
+Argument = TensorBuffer | Any  # or a JSON value (a list stands for a tuple, "torch.float16" for a dtype)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the candidate's function.
+
+    reverse    run the programs of every launch in reversed order (interpreter only).
+    poison     what fresh allocations and undefined lanes hold: 0 = NaN / extreme integers, 1 = a finite pattern,
+               so that a result that depends on them differs between the two.
+    fill_lanes whether lanes of masked loads without `other` are poisoned too (interpreter only).
+    """
+
+    positional: tuple[Argument, ...]
+    keyword: Mapping[str, Argument] = field(default_factory=dict)
+    reverse: bool = False
+    poison: int = 0
+    fill_lanes: bool = False
+
+    def buffers(self) -> list[TensorBuffer]:
+        return [a for a in (*self.positional, *self.keyword.values()) if isinstance(a, TensorBuffer)]
+
+
+@dataclass(frozen=True)
+class RawTensor:
+    """A returned tensor: logical values in row-major order as bytes, and what the comparison needs beside them.
+    `aliases` names the input whose memory it shares, if any. `dtype` is torch's name ("float32", "complex64", …)."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    contiguous: bool
+    device: str
+    data: bytes
+    aliases: str | None = None
+
+    def array(self) -> np.ndarray:
+        """Raises KeyError for a dtype the oracle does not know, ValueError where bytes and shape disagree."""
+        from oracle.dtypes import NUMPY
+
+        return np.frombuffer(self.data, dtype=NUMPY[self.dtype]).reshape(self.shape)
+
+
+# How a call ended.
+RETURNED, RAISED, TIMEOUT, MEMORY, CRASHED = "returned", "raised", "timeout", "memory_limit", "crashed"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something the candidate's process noticed (`kind` is a failure kind or "note"); diagnostic, may only fail."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one call.
+
+    status     RETURNED, RAISED, TIMEOUT, MEMORY or CRASHED.
+    outputs    returned tensors where `structure` is "tensor" or "tuple"; other structures ("None", "int", …) have none.
+    error      for RAISED: failure kind the exception amounts to (import_error, missing_entry_point, compile_error,
+               launch_error, tampering, …), message (one line) and traceback of the candidate's own frames.
+    storages   each input buffer's storage after the call, in the order of Call.buffers(), read by the judge.
+    launches   triton launches counted during the call.
+    late       True if an output's bytes changed after the call returned and a final synchronisation.
+    """
+
+    status: str
+    structure: str = "tensor"
+    outputs: tuple[RawTensor, ...] = ()
+    error_kind: str = ""
+    message: str = ""
+    traceback: str = ""
+    storages: tuple[np.ndarray, ...] = ()
+    launches: int = 0
+    findings: tuple[Finding, ...] = ()
+    late: bool = False
+    seconds: float = 0.0
+
+
+class Session(Protocol):
+    """One candidate in one process of its own. Calls run in order and share the process's state, as in a benchmark."""
+
+    def call(self, call: Call, timeout: float) -> Outcome:
+        """Run one call. After TIMEOUT, MEMORY or CRASHED the session is dead and later calls return CRASHED.
+        Raises InfrastructureError for our own trouble."""
+        ...
+
+    def close(self) -> None:
+        """Kill the process group and free everything; safe to call twice."""
+        ...
+
+
+class Backend(Protocol):
+    """Opens sessions. Thread-safe: several sessions may be open at once."""
+
+    name: str  # "interpreter" or "cuda"
+    isolation: list[str]  # layers that are on, as probed
+    not_exercised: list[str]  # what this backend cannot see
+
+    def open(self, source: str, entry: str, *, noop: bool = False) -> Session:
+        """Start a process for a candidate. The source is executed inside it at once or at the first call.
+        `noop`: the source is one whose kernels the judge emptied; only for bookkeeping."""
+        ...
+
+    def close(self) -> None: ...
