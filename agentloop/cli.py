@@ -1,0 +1,37 @@
+"""The command line. Each command lives in `agentloop.commands`; this file only joins them and owns exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import typer
+
+from agentloop.errors import EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED, EXIT_USAGE, InfrastructureError, UsageError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+
+# In the order that `agentloop --help` shows them; each module has `register(app)`.
+COMMANDS = ("run", "report", "judge", "tasks", "prompts", "serve", "doctor")
+
+for _name in COMMANDS:
+    importlib.import_module(f"agentloop.commands.{_name}").register(app)
+
+
+def main() -> None:
+    """Run one command; turn expected errors into one line on stderr and the documented exit code."""
+    try:
+        app()
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(EXIT_USAGE)
+    except InfrastructureError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(EXIT_INFRASTRUCTURE)
+    except KeyboardInterrupt:
+        print("interrupted; nothing recorded is lost", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()
