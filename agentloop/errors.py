@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from oracle.errors import InfrastructureError, OracleError, UsageError
 
-__all__ = ["EXIT_FAIL", "EXIT_INFRASTRUCTURE", "EXIT_INTERRUPTED", "EXIT_USAGE", "InfrastructureError", "OracleError", "UsageError"]
+__all__ = [
+    "EXIT_FAIL",
+    "EXIT_INFRASTRUCTURE",
+    "EXIT_INTERRUPTED",
+    "EXIT_USAGE",
+    "InfrastructureError",
+    "OracleError",
+    "UsageError",
+]
 
 EXIT_FAIL = 1
 EXIT_USAGE = 2

@@ -33,7 +33,9 @@ NUMPY: dict[str, np.dtype] = {
 
 FLOATS: dict[str, Float] = {
     name: Float(float(info.eps), float(info.smallest_normal), float(info.max))
-    for name, info in ((name, torch.finfo(getattr(torch, name))) for name in ("float64", "float32", "float16", "bfloat16"))
+    for name, info in (
+        (name, torch.finfo(getattr(torch, name))) for name in ("float64", "float32", "float16", "bfloat16")
+    )
 }
 
 
