@@ -56,3 +56,114 @@ def rows_within(x: torch.Tensor, low: float, high: float, keepdim: bool = True) 
     size = torch.where(torch.isfinite(x), x.abs(), torch.zeros_like(x))
     peak = size.amax(dim=-1, keepdim=keepdim) if x.shape[-1] else size.sum(dim=-1, keepdim=keepdim)
     return (peak == 0) | ((peak >= low) & (peak <= high))
+
+
+# Scales of common operators. x is float64; rows are along the last dim. Where a term is not finite the reference is not
+# finite either, or the term's weight is zero: it counts 0.
+
+UNIT = 2.0**-24  # unit roundoff of float32
+LARGEST = 1e38  # sums of absolute terms up to here do not overflow float32 in any order
+SHIFTED = 4096.0  # see `softmax`
+
+
+def finite(x: torch.Tensor) -> torch.Tensor:
+    """x with 0 where it is not finite."""
+    return torch.where(torch.isfinite(x), x, torch.zeros_like(x))
+
+
+def none(x: torch.Tensor, *_: object, **__: object) -> torch.Tensor:
+    """Scale 0: the result is a copy of inputs, or a choice among them, and exact."""
+    return torch.zeros((), dtype=torch.float64)
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    """p·(|x|+|max|) for the exponent's argument, its mean over the row for the denominator's, and the row's sum.
+
+    |x|+|max| (not |x−max|) admits kernels that scale by log2(e) before they subtract the maximum. It counts at most
+    `SHIFTED`: beyond that size the maximum must be subtracted first, as contracts say.
+    """
+    p = finite(torch.softmax(x, -1))
+    size = (finite(x).abs() + finite(x.amax(-1, keepdim=True)).abs()).clamp(max=SHIFTED)
+    return p * (size + (p * size).sum(-1, keepdim=True) + growth(x.shape[-1]) + 1)
+
+
+def log_sum_exp(x: torch.Tensor) -> torch.Tensor:
+    """Of log Σ exp(x) over the last dim, kept: |max| + |log Σ exp(x−max)| + the relative error of the sum."""
+    peak = finite(x.amax(-1, keepdim=True))
+    p = finite(torch.softmax(x, -1))
+    shift = finite(x - peak).abs()
+    return (
+        peak.abs()
+        + finite(torch.logsumexp(x, -1, keepdim=True) - peak).abs()
+        + ((p * shift).sum(-1, keepdim=True) + growth(x.shape[-1]))
+    )
+
+
+def sigmoid(x: torch.Tensor) -> torch.Tensor:
+    """σ·(1 + (1−σ)·|x|): relative to the value, on both sides."""
+    s = torch.sigmoid(x)
+    return s * (1 + finite((1 - s) * x.abs()))
+
+
+def silu(x: torch.Tensor) -> torch.Tensor:
+    """|x|·(scale of σ)."""
+    return finite(x).abs() * sigmoid(x)
+
+
+def gelu_erf(x: torch.Tensor) -> torch.Tensor:
+    """0.5·|x|·(1 + |erf|) at most |x|, and the rounding of erf's argument: x²·φ(x)."""
+    x = finite(x)
+    return x.abs() + 0.4 * x * x * torch.exp(-x * x / 2)
+
+
+def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
+    """0.5·|x|·(1 + |tanh g|) at most |x|, and the rounding of g: |x|·|g|·sech²(g)."""
+    x = finite(x)
+    g = 0.7978845608028654 * (x + 0.044715 * x**3)
+    return x.abs() * (1 + finite(g).abs() * (1 - torch.tanh(g) ** 2))
+
+
+def layer_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
+    """Of (x−mean)/sqrt(var+eps) by two passes or Welford: the rounding of x−mean, of the mean, of the variance's sum.
+
+    Not excused: E[x²]−E[x]², whose error grows with the square of mean/deviation.
+    """
+    n = x.shape[-1]
+    deviation = x - x.mean(-1, keepdim=True)
+    inverse = torch.rsqrt((deviation * deviation).mean(-1, keepdim=True) + eps)
+    mean_error = growth(n) * x.abs().mean(-1, keepdim=True)
+    variance_error = growth(n) + UNIT * (mean_error * inverse) ** 2
+    return finite(inverse * (x.abs() + 2 * mean_error + variance_error * deviation.abs()))
+
+
+def variance(x: torch.Tensor, correction: int = 1) -> torch.Tensor:
+    """Of the two-pass or Welford variance over the last dim: growth·(var + 2·mean(|x−mean|·|x|)), and the square of the
+    mean's own error (Chan, Golub, LeVeque, 1983: n·u and n·u·κ, not the n·u·κ² of E[x²]−E[x]²)."""
+    n = x.shape[-1]
+    deviation = (x - x.mean(-1, keepdim=True)).abs()
+    mean_error = growth(n) * x.abs().mean(-1)
+    terms = (deviation * deviation).mean(-1) + 2 * (deviation * x.abs()).mean(-1)
+    return finite(growth(n) * terms + UNIT * mean_error**2) * (n / max(n - correction, 1))
+
+
+def deviation(x: torch.Tensor, correction: int = 1) -> torch.Tensor:
+    """Of the standard deviation by two passes or Welford: growth·(std + rms), which bounds variance's scale / 2 std."""
+    n = x.shape[-1]
+    size = x.std(-1, correction=0) + (x * x).mean(-1).sqrt()
+    return finite(growth(n) * size) * (n / max(n - correction, 1)) ** 0.5
+
+
+def sums_fit(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> torch.Tensor:
+    """Where a float32 sum of the finite terms cannot overflow on the way."""
+    return finite(x).abs().sum(dim, keepdim=keepdim) <= LARGEST
+
+
+def squares_fit(x: torch.Tensor, keepdim: bool = True) -> torch.Tensor:
+    """Where a float32 sum of squares over the last dim does not overflow, deviations from the mean included."""
+    return (4 * finite(x) ** 2).sum(-1, keepdim=keepdim) <= LARGEST
+
+
+def products_fit(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Where a float32 product a @ b of the finite terms neither overflows nor loses all its terms to underflow."""
+    size = finite(a).abs() @ finite(b).abs()
+    return (size <= LARGEST) & ((size == 0) | (size >= 1e-36 * a.shape[-1]))
