@@ -1,0 +1,344 @@
+"""Regimes: how the values of a case's tensors are drawn.
+
+A regime draws a block of `rows` × `n` float64 numbers, a row being the tensor's last dim. Every number is dyadic (an
+integer times a power of two) or comes from one correctly rounded operation, and is rounded once to the tensor's dtype:
+the bytes are the same everywhere. Random draws just miss many faults, so several regimes set critical elements on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from oracle.dtypes import FLOATS, NUMPY, Float
+from oracle.rng import Draws
+
+Block = np.ndarray  # float64, rows × n
+DrawBlock = Callable[[Draws, int, int, Float], Block]
+
+
+@dataclass(frozen=True)
+class Regime:
+    """`doc` is one line. `dtypes`: where the regime tells something that others do not (None: everywhere).
+    `extreme`: its magnitudes would drown other arguments' effects, so that it is tried on one tensor first."""
+
+    name: str
+    doc: str
+    draw: DrawBlock
+    dtypes: tuple[str, ...] | None = None
+    extreme: bool = False
+
+
+REGIMES: dict[str, Regime] = {}
+
+
+def _regime(dtypes: tuple[str, ...] | None = None, extreme: bool = False) -> Callable[[DrawBlock], DrawBlock]:
+    def register(draw: DrawBlock) -> DrawBlock:
+        name = draw.__name__.strip("_")
+        REGIMES[name] = Regime(name, (draw.__doc__ or "").strip(), draw, dtypes, extreme)
+        return draw
+
+    return register
+
+
+def _span(draws: Draws, rows: int, n: int, low: float, high: float) -> Block:
+    """low + (high − low) · k/2^24 for uniform 24-bit k: exact in float64 for small integer bounds."""
+    k = draws.bits(rows * n, 24).reshape(rows, n)
+    return low + k * ((high - low) * 2.0**-24)
+
+
+def _signs(draws: Draws, rows: int, n: int) -> Block:
+    return 1.0 - 2.0 * draws.bits(rows * n, 1).reshape(rows, n)
+
+
+def _column(rows: int, *cycle: float) -> Block:
+    """rows × 1, the numbers of the cycle in turn."""
+    return np.resize(np.array(cycle), rows)[:, None]
+
+
+# Plain values.
+
+
+@_regime()
+def uniform(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """uniform in [-4, 4) on a grid of 2^-21: the plain case; no row-wise softmax saturates"""
+    return _span(draws, rows, n, -4.0, 4.0)
+
+
+@_regime()
+def normal(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """near-normal, deviation 1: a sum of 12 draws of 16 bits, less its mean, on a grid of 2^-16"""
+    parts = draws.words(3 * rows * n).view("<u2").reshape(-1, 12)
+    total = np.zeros(rows * n, dtype=np.int64)
+    for column in range(12):
+        total += parts[:, column]
+    return ((total - 12 * 65535 // 2) * 2.0**-16).reshape(rows, n)
+
+
+@_regime()
+def published(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """uniform in [-10, 10), as the seed paper draws"""
+    return _span(draws, rows, n, -10.0, 10.0)
+
+
+@_regime()
+def uniform_1e3(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """uniform in [-1000, 1000)"""
+    return _span(draws, rows, n, -1000.0, 1000.0)
+
+
+# Magnitudes.
+
+
+@_regime()
+def small(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """magnitudes 2^-14 to 2^-7 of either sign: where f(x) ≈ x and only relative error shows"""
+    exponent = draws.bits(rows * n, 32).reshape(rows, n) % 7
+    return _signs(draws, rows, n) * np.ldexp(_span(draws, rows, n, 1.0, 2.0), -14 + exponent)
+
+
+@_regime(extreme=True)
+def tiny(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """around the smallest normal number of the dtype, subnormal numbers included"""
+    exponent = draws.bits(rows * n, 3).reshape(rows, n) - 6
+    return _signs(draws, rows, n) * np.ldexp(_span(draws, rows, n, 1.0, 2.0), exponent) * info.smallest_normal
+
+
+@_regime(extreme=True)
+def large(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """half the elements within a factor of two of max/10 of the dtype, half uniform in [-4, 4)"""
+    big = _signs(draws, rows, n) * _span(draws, rows, n, 0.5, 2.0) * (info.max / 10)
+    return np.where(draws.bits(rows * n, 1).reshape(rows, n) == 1, big, uniform(draws, rows, n, info))
+
+
+@_regime(extreme=True)
+def max_over_10(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """uniform within max/10 of the dtype, either sign (a published adversarial bucket)"""
+    return _span(draws, rows, n, -1.0, 1.0) * (info.max / 10)
+
+
+@_regime(extreme=True)
+def moderate_large(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """magnitudes 2^7 to 2^13, each row with all exponents: exp overflows unless shifted by the row's maximum"""
+    exponent = draws.bits(rows * n, 32).reshape(rows, n) % 6
+    block = _signs(draws, rows, n) * np.ldexp(_span(draws, rows, n, 1.0, 2.0), 7 + exponent)
+    block[:, 0] = np.abs(block[:, 0])
+    return block
+
+
+@_regime()
+def spread(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """in [-4, 4) but 64 at one and -64 at the other end of each row: a spread of 128, beyond exp's float32 range"""
+    block = uniform(draws, rows, n, info)
+    block[:, 0], block[:, -1] = 64.0, -64.0
+    block[1::2] = block[1::2, ::-1]
+    return block
+
+
+@_regime(extreme=True)
+def offset(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """a mean of -4096 (odd rows 4096) far above the deviation (1, or 2 spacings of the dtype): cancellation"""
+    deviation = max(1.0, 2 * 4096.0 * info.eps)
+    return _column(rows, -4096.0, 4096.0) + deviation * normal(draws, rows, n, info)
+
+
+@_regime(dtypes=("float16",), extreme=True)
+def overflow_f16(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """about 256 (odd rows: second half negative): squares, products and partial sums pass 65504, results need not"""
+    block = 256.0 + draws.bits(rows * n, 3).reshape(rows, n) * 0.25
+    block[1::2, (n + 1) // 2 :] *= -1.0
+    return block
+
+
+@_regime(dtypes=("float16", "bfloat16"))
+def half_sum(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """constant rows in [1/2, 3/4) with a full mantissa: long sums kept in half precision drift one way"""
+    odd = 2 * draws.bits(rows, 8)[:, None] + 1
+    return np.broadcast_to(0.5 + odd * 2.0**-11, (rows, n))
+
+
+# Patterns.
+
+
+@_regime()
+def zeros(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """all zero"""
+    return np.zeros((rows, n))
+
+
+@_regime()
+def signed_zeros(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """0 and -0 at random, one row in four uniform"""
+    block = 0.0 * _signs(draws, rows, n)
+    block[3::4] = uniform(draws, rows, n, info)[3::4]
+    return block
+
+
+@_regime()
+def equal(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """one value everywhere"""
+    return np.broadcast_to(uniform(draws, 1, 1, info), (rows, n))
+
+
+@_regime()
+def constant_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """each row one value (no deviation), row 0 all zero"""
+    column = uniform(draws, rows, 1, info)
+    column[:1] = 0.0
+    return np.broadcast_to(column, (rows, n))
+
+
+@_regime()
+def negative(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """every value in [-4, -1/4): a lane padded with 0 would win a maximum"""
+    return _span(draws, rows, n, -4.0, -0.25)
+
+
+@_regime()
+def sorted_(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """rows ascending (the running maximum moves at every step), odd rows descending"""
+    block = np.sort(uniform(draws, rows, n, info), axis=1)
+    block[1::2] = block[1::2, ::-1]
+    return block
+
+
+@_regime()
+def ties(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """integers -2 to 2, the maximum planted at both ends of every row"""
+    block = draws.integers(rows * n, 5).reshape(rows, n) - 2.0
+    block[:, 0] = block[:, -1] = 2.0
+    return block
+
+
+@_regime()
+def outlier(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """near-normal with one outlier of ±1024 a row: last, first past the last power of two, first, middle, in turn"""
+    block = normal(draws, rows, n, info)
+    boundary = 1 << max(0, (n - 1).bit_length() - 1)
+    places = np.resize(np.array([n - 1, min(boundary, n - 1), 0, n // 2]), rows)
+    block[np.arange(rows), places] = np.resize(np.array([1024.0] * 4 + [-1024.0] * 4), rows)
+    return block
+
+
+@_regime()
+def correlated(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """as uniform, but every tensor gets the same draws (x equals its residual)"""
+    return uniform(draws, rows, n, info)
+
+
+# Non-finite values.
+
+
+@_regime()
+def nonfinite(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """uniform, one element in twenty replaced by NaN, Inf, -Inf or 0; at least one"""
+    block = uniform(draws, rows, n, info)
+    hit = draws.integers(rows * n, 20).reshape(rows, n) == 0
+    hit.flat[draws.integer(rows * n)] = True
+    block[hit] = np.array([np.nan, np.inf, -np.inf, 0.0])[draws.bits(rows * n, 2).reshape(rows, n)[hit]]
+    return block
+
+
+@_regime()
+def one_nan(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """uniform with one NaN: the last element of one row"""
+    block = uniform(draws, rows, n, info)
+    block[draws.integer(rows), -1] = np.nan
+    return block
+
+
+@_regime()
+def one_inf(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """uniform with one Inf, the last element of one row, and one -Inf, the first element of the row before it"""
+    block = uniform(draws, rows, n, info)
+    row = draws.integer(rows)
+    block[row - 1, 0], block[row, -1] = -np.inf, np.inf
+    return block
+
+
+@_regime()
+def infinite_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """rows in turn: all -Inf, -Inf but the last element, uniform, all Inf"""
+    block = uniform(draws, rows, n, info)
+    block[0::4] = -np.inf
+    block[1::4, :-1] = -np.inf
+    block[3::4] = np.inf
+    return block
+
+
+# Regimes of masks and indices; floats are uniform.
+
+
+@_regime()
+def masked_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """masks: rows in turn all False, all True, True at the last element only, random"""
+    return uniform(draws, rows, n, info)
+
+
+@_regime()
+def all_ignored(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """indices that can be ignored are all ignored"""
+    return uniform(draws, rows, n, info)
+
+
+# Drawing one tensor.
+
+
+def floats(regime: str, draws: Draws, shape: tuple[int, ...], dtype: str, positive: bool = False) -> np.ndarray:
+    """Values of a floating tensor in `dtype`; `positive` takes absolute values (zero stays zero)."""
+    rows, n = _block_shape(shape)
+    if rows * n == 0:
+        return np.zeros(shape, dtype=NUMPY[dtype])
+    block = REGIMES[regime].draw(draws, rows, n, FLOATS[dtype]).reshape(shape)
+    return round_to(np.abs(block) if positive else block, dtype)
+
+
+def whole(regime: str, draws: Draws, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Values of an integer tensor that is no index: the regime's float32 values, rounded and kept within ±127."""
+    block = np.nan_to_num(floats(regime, draws, shape, "float32").astype(np.float64), posinf=127.0, neginf=-127.0)
+    limits = np.iinfo(NUMPY[dtype])
+    return np.rint(np.clip(block, max(-127, limits.min), 127)).astype(NUMPY[dtype])
+
+
+def mask(regime: str, draws: Draws, shape: tuple[int, ...]) -> np.ndarray:
+    """About three of four True. Every row has a True element, except in regime `masked_rows`."""
+    rows, n = _block_shape(shape)
+    if rows * n == 0:
+        return np.zeros(shape, dtype=np.bool_)
+    block = draws.bits(rows * n, 2).reshape(rows, n) != 0
+    block[np.arange(rows), draws.integers(rows, n)] = True
+    if regime == "masked_rows":
+        block[0::4], block[1::4], block[2::4, :-1], block[2::4, -1] = False, True, False, True
+    return block.reshape(shape)
+
+
+def indices(
+    regime: str, draws: Draws, shape: tuple[int, ...], dtype: str, high: int, ignored: int | None = None
+) -> np.ndarray:
+    """Integers in [0, high), both ends planted. `ignored` replaces about one in four, but never all of them, except in
+    regime `all_ignored`."""
+    count = int(np.prod(shape, dtype=np.int64))
+    drawn = draws.integers(count, max(high, 1))
+    if count > 1:
+        drawn[0], drawn[-1] = 0, high - 1
+    if ignored is not None and count:
+        drawn[draws.bits(count, 2) == 0] = ignored
+        if regime == "all_ignored":
+            drawn[:] = ignored
+        else:
+            drawn[draws.integer(count)] = (ignored + 1) % high
+    return drawn.astype(NUMPY[dtype]).reshape(shape)
+
+
+def round_to(block: np.ndarray, dtype: str) -> np.ndarray:
+    """Float64 rounded to nearest even in `dtype` (bfloat16 by way of float32: exact for the 24-bit values drawn here)."""
+    if dtype == "bfloat16":
+        block = block.astype(np.float32)
+    return block.astype(NUMPY[dtype])
+
+
+def _block_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    n = shape[-1] if shape else 1
+    return int(np.prod(shape[:-1], dtype=np.int64)), n
