@@ -1,0 +1,198 @@
+"""`agentloop judge` and `agentloop replay`: is this kernel file right?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from agentloop.content import find_tasks, load_tasks
+from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, UsageError
+from oracle.backends import open_backend
+from oracle.case import TOKEN_LIMIT, Replay
+from oracle.judge import Judge, candidate_id, diagnosis, shown_inputs, shown_outputs
+from oracle.schema import DOMAINS, Task
+from oracle.tolerance import POLICIES
+from oracle.verdict import FAIL, UNJUDGED, Verdict
+
+BACKENDS = ("auto", "interpreter", "cuda")
+SOURCE_BYTES = 4 << 20
+
+
+def register(app: typer.Typer) -> None:
+    app.command("judge")(judge)
+    app.command("replay")(replay)
+
+
+def judge(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The kernel file; it must define the task's function.")],
+    task: Annotated[str, typer.Option(metavar="T", help="Task id or bare name, e.g. ops/softmax.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    domain: Annotated[str, typer.Option(help="core or full: which tiers decide.")] = "full",
+    cases: Annotated[int, typer.Option(help="At most this many cases per dtype.")] = 40,
+    seed: Annotated[int, typer.Option(help="Master seed of the cases.")] = 0,
+    backend: Annotated[str, typer.Option(help="auto, interpreter or cuda.")] = "auto",
+    tolerance: Annotated[str, typer.Option(help="derived, paper or calibrated.")] = "derived",
+    task_dir: Annotated[list[Path] | None, typer.Option(help="A folder with more suites.")] = None,
+    allow_unsafe: Annotated[bool, typer.Option(help="Run even where files and network cannot be blocked.")] = False,
+) -> None:
+    """Judge one kernel file: exit code 0 pass, 1 fail, 3 unjudged."""
+    check_option("--domain", domain, tuple(DOMAINS))
+    check_option("--backend", backend, BACKENDS)
+    check_option("--tolerance", tolerance, tuple(POLICIES))
+    if cases < 1:
+        raise UsageError(f"--cases must be at least 1, not {cases}")
+    found = one_task(task, task_dir or [])
+    source = read_source(file)
+    engine = open_backend(backend, allow_unsafe=allow_unsafe)
+    try:
+        oracle = Judge(engine, tolerance=tolerance, domain=domain, seed=seed, limit=cases)
+        verdict = oracle.judge(found, source)
+    finally:
+        engine.close()
+    token_file = store_long_token(verdict)
+    if as_json:
+        print(json.dumps(verdict.to_json()))
+    else:
+        _show(Console(), verdict, file, token_file)
+    if verdict.status == FAIL:
+        sys.exit(EXIT_FAIL)
+    if verdict.status == UNJUDGED:
+        sys.exit(EXIT_INFRASTRUCTURE)
+
+
+def replay(
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="As printed by judge, or a counterexamples/ID.json.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The kernel file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    backend: Annotated[str | None, typer.Option(help="Default: the backend that the token names.")] = None,
+    task_dir: Annotated[list[Path] | None, typer.Option(help="A folder with more suites.")] = None,
+    allow_unsafe: Annotated[bool, typer.Option(help="Run even where files and network cannot be blocked.")] = False,
+) -> None:
+    """Run one counterexample again in a fresh process: exit code 0 if it passes now, 1 if it still fails."""
+    again = Replay.from_token(read_token(token))
+    check_option("--backend", backend or again.backend, BACKENDS)
+    found = one_task(again.case.task, task_dir or [])
+    source = read_source(file)
+    engine = open_backend(backend or again.backend, allow_unsafe=allow_unsafe)
+    try:
+        trial = Judge(engine, tolerance=again.tolerance).replay(found, source, again)
+    finally:
+        engine.close()
+    failure = trial.failure
+    shown: dict[str, Any] = {
+        "task": found.id,
+        "candidate": candidate_id(source),
+        "backend": engine.name,
+        "status": "fail" if failure else "pass",
+        "failure": failure.to_json() if failure else None,
+        "case": trial.case.to_json(),
+        "input_digest": trial.inputs.digest,
+        "inputs": shown_inputs(trial.inputs),
+        "got": shown_outputs(trial, "got"),
+        "expected": shown_outputs(trial, "expected"),
+        "stats": dict(trial.comparison.stats) if trial.comparison else {},
+        "diagnosis": diagnosis(trial, found),
+    }
+    if as_json:
+        print(json.dumps(shown))
+    else:
+        console = Console()
+        console.print(f"{found.id}  [bold]{shown['status'].upper()}[/]  input {trial.inputs.digest}")
+        if failure:
+            console.print(f"{failure.kind}: {failure.message}", markup=False, highlight=False)
+        _show_sides(console, shown)
+    if failure:
+        sys.exit(EXIT_FAIL)
+
+
+def check_option(option: str, value: str, allowed: tuple[str, ...]) -> None:
+    """UsageError naming the option and what it may be."""
+    if value not in allowed:
+        raise UsageError(f"{option} must be one of {', '.join(allowed)}, not {value!r}")
+
+
+def one_task(name: str, task_dirs: list[Path]) -> Task:
+    """The one task a name stands for; UsageError where it is none or several."""
+    found = find_tasks(name, load_tasks(task_dirs))
+    if len(found) != 1:
+        ids = ", ".join(task.id for task in found)
+        raise UsageError(f"--task {name!r} names several tasks ({ids}); give one id")
+    return found[0]
+
+
+def read_source(file: Path) -> str:
+    """The text of a kernel file; what is not UTF-8 text comes back with a NUL, which the oracle refuses as such."""
+    try:
+        data = file.read_bytes() if file.stat().st_size <= SOURCE_BYTES else None
+    except OSError as error:
+        raise UsageError(f"FILE {str(file)!r} cannot be read: {error.strerror}") from None
+    if data is None:
+        raise UsageError(f"FILE {str(file)!r} is larger than {SOURCE_BYTES >> 20} MiB: not a kernel file")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return "\0"
+
+
+def read_token(token: str) -> str:
+    """A token as given, or the one in a counterexample's file."""
+    if not token.endswith(".json"):
+        return token
+    try:
+        return str(json.loads(Path(token).read_text())["token"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UsageError(f"TOKEN file {token!r} is not a counterexample written by agentloop") from None
+
+
+def store_long_token(verdict: Verdict) -> Path | None:
+    """A token over 4 KB goes to counterexamples/ID.json beside the user; returns that path."""
+    example = verdict.counterexample
+    if example is None or len(example.token) <= TOKEN_LIMIT:
+        return None
+    path = Path("counterexamples") / f"{verdict.candidate}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(example.to_json()))
+    return path
+
+
+def _show(console: Console, verdict: Verdict, file: Path, token_file: Path | None) -> None:
+    colour = {"pass": "green", "fail": "red"}.get(verdict.status, "yellow")
+    console.print(
+        f"{verdict.task}  [bold {colour}]{verdict.status.upper()}[/]  "
+        f"({verdict.domain} domain, {verdict.backend}, {verdict.cases_run} cases, {verdict.seconds:.1f} s)"
+    )
+    table = Table(show_header=True, box=None, pad_edge=False)
+    for heading in ("tier", "status", "why"):
+        table.add_column(heading)
+    for tier, status in verdict.tiers.items():
+        failure = verdict.failures.get(tier)
+        table.add_row(tier, status, f"{failure.kind}: {failure.message}" if failure else "")
+    for name, result in verdict.naive.items():
+        table.add_row(f"naive {name}", result.status, result.reason)
+    console.print(table, markup=False)
+    illusions = [name for name, wrong in verdict.illusion.items() if wrong]
+    if illusions:
+        console.print(f"illusion: passes {', '.join(illusions)}, yet wrong")
+    for note in verdict.notes:
+        console.print(f"note: {note}", markup=False)
+    failure, example = verdict.failure, verdict.counterexample
+    if failure is not None and failure.detail:
+        console.print(failure.detail.rstrip(), markup=False, highlight=False)
+    if example is not None:
+        console.print(f"counterexample ({example.executions} executions): {json.dumps(example.case)}", markup=False)
+        _show_sides(console, {**example.to_json()})
+        console.print(f"replay: agentloop replay {token_file or example.token} {file}", soft_wrap=True, markup=False)
+
+
+def _show_sides(console: Console, shown: dict[str, Any]) -> None:
+    for side in ("inputs", "got", "expected"):
+        text = json.dumps(shown[side])
+        console.print(f"{side}: {text if len(text) < 1500 else text[:1500] + ' …'}", markup=False, highlight=False)
+    if shown["diagnosis"]:
+        console.print(f"diagnosis: {shown['diagnosis']}", markup=False)

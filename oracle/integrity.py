@@ -1,0 +1,150 @@
+"""Examinations beyond values, for a candidate that gave right numbers on every case so far.
+
+Each takes the runner and the trials that passed, runs what it needs and returns findings: (tier, Failure, case, check),
+where `check` names how `oracle.replay` can see the same thing again. What the candidate's process says is not needed for
+a pass: the judge itself empties the kernels and compares bytes, and itself compares runs with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from oracle.case import Case
+from oracle.noop import emptied
+from oracle.runner import Runner, Trial
+from oracle.verdict import Failure
+
+COMPARE, REVERSED, LANES, REPEATED, EMPTIED = "compare", "reversed", "lanes", "repeated", "emptied"
+SAMPLE = 4  # cases that each examination repeats: the largest of those that passed
+
+
+@dataclass(frozen=True)
+class Breach:
+    """One examination's finding on one case."""
+
+    failure: Failure
+    case: Case
+    check: str
+
+
+def run_check(runner: Runner, case: Case, check: str) -> Trial:
+    """Execute a case as the named examination does; its trial fails if the examination would."""
+    if check == REVERSED:
+        return _as(runner.run(case, reverse=True), "order_dependent", "programs in reversed order: ")
+    if check == LANES:
+        trial = runner.run(case, fill_lanes=True)
+        return _as(trial, "undefined_lanes", "lanes of masked loads without `other` reach the output: ")
+    if check == REPEATED:
+        first = runner.run(case)
+        second = runner.run(case, poison=1)
+        if first.failure is None and second.failure is not None:
+            kind = "unwritten_output" if second.failure.kind == "numerical_mismatch" else "nondeterministic"
+            return _as(second, kind, "a second run on the same inputs: ")
+        return second if first.failure is None else first
+    if check == EMPTIED:
+        return _unused(runner, case)
+    return runner.run(case)
+
+
+def examine(runner: Runner, passed: list[Trial]) -> tuple[list[Breach], list[str]]:
+    """All examinations on the trials that passed. Returns breaches and notes (bitwise differences, say)."""
+    telling = sorted((t for t in passed if not t.empty), key=_elements, reverse=True)
+    sample = [trial.case for trial in telling[:SAMPLE]]
+    breaches: list[Breach] = []
+    notes: list[str] = []
+    for check in (REPEATED, REVERSED, LANES):
+        for case in sample:
+            trial = run_check(runner, case, check)
+            if trial.failure is not None:
+                breaches.append(Breach(trial.failure, case, check))
+                break
+    breach = _unused_kernel(runner, [t for t in telling if not t.expected.constant()])
+    if breach is not None:
+        breaches.append(breach)
+    return breaches, notes
+
+
+def _elements(trial: Trial) -> int:
+    return sum(tensor.storage.nbytes for tensor in trial.inputs.tensors)
+
+
+def _as(trial: Trial, kind: str, prefix: str) -> Trial:
+    """The trial with its failure, if any, attributed to an examination. Portability kinds change tier."""
+    failure = trial.failure
+    if failure is None or failure.kind == "tampering":
+        return trial
+    tier = "portability" if kind in ("order_dependent", "undefined_lanes") else failure.tier
+    return replace(trial, failure=Failure(kind, tier, prefix + failure.message, failure.detail))
+
+
+def _emptied_runner(runner: Runner) -> Runner:
+    return Runner(
+        runner.backend,
+        runner.task,
+        emptied(runner.source),
+        references=runner.references,
+        tolerance=runner.tolerance,
+        timeout=runner.timeout,
+        noop=True,
+    )
+
+
+def _unused_kernel(runner: Runner, telling: list[Trial]) -> Breach | None:
+    """The kernels are unused only if emptying them changes no output byte on every case with a telling reference."""
+    if not telling:
+        return None
+    with _emptied_runner(runner) as empty:
+        for trial in telling:
+            if _outcome_bytes(empty.run(trial.case)) != _outcome_bytes(trial):
+                runner.executions += empty.executions
+                return None
+        runner.executions += empty.executions
+    case = telling[0].case
+    return Breach(_unused_failure(case.tier), case, EMPTIED)
+
+
+def _unused(runner: Runner, case: Case) -> Trial:
+    trial = runner.run(case)
+    with _emptied_runner(runner) as empty:
+        same = _outcome_bytes(empty.run(case)) == _outcome_bytes(trial)
+    return replace(trial, failure=_unused_failure(case.tier)) if same and trial.failure is None else trial
+
+
+def _unused_failure(tier: str) -> Failure:
+    return Failure("unused_kernel", tier, "the output is the same when every Triton kernel does nothing")
+
+
+def _outcome_bytes(trial: Trial) -> object:
+    """What a call left behind: status, output bytes and the bytes of inputs (a mutated argument is an output)."""
+    return (trial.outcome.status, trial.output_bytes, tuple(storage.tobytes() for storage in trial.outcome.storages))
+
+
+def attribute(runner: Runner, trial: Trial, repeat: Callable[[Case], Trial]) -> tuple[Failure, tuple[Case, ...]]:
+    """Whether a failure needs the calls before it. Returns the failure, and the shortest sequence found that shows it.
+
+    A case that fails in a fresh process stands alone. Otherwise the calls before it are replayed from the nearest back;
+    the failure is `stale_result` if the output repeats an earlier answer, else `nondeterministic` where no sequence
+    shows it again, else it keeps its kind with the sequence beside it.
+    """
+    assert trial.failure is not None
+    before = runner.history[:-1]
+    earlier = trial.output_bytes
+    runner.fresh()
+    alone = repeat(trial.case)
+    if alone.failure is not None:
+        return trial.failure, ()
+    length = 1
+    while length <= len(before):
+        sequence = before[-length:]
+        runner.fresh()
+        outputs = [repeat(case).output_bytes for case in sequence]
+        again = repeat(trial.case)
+        if again.failure is not None:
+            stale = again.output_bytes in outputs and bool(earlier)
+            kind = "stale_result" if stale else trial.failure.kind
+            message = f"only after {length} earlier call{'s' if length > 1 else ''}: {trial.failure.message}"
+            return Failure(kind, trial.failure.tier, message, trial.failure.detail), tuple(sequence)
+        length = length * 2 if length * 2 <= len(before) or length == len(before) else len(before)
+    message = f"a fresh process gives the right result on the same input; before: {trial.failure.message}"
+    return Failure("nondeterministic", trial.failure.tier, message), tuple(before)

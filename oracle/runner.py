@@ -1,0 +1,128 @@
+"""Runs cases of one candidate in sessions of its own and turns each outcome into a trial: passed, or failed and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from oracle.case import Case
+from oracle.compare import Comparison, compare
+from oracle.inputs import Inputs, build
+from oracle.reference import Expected, ReferenceCache
+from oracle.schema import Task
+from oracle.tolerance import Policy
+from oracle.verdict import FAILURE_KINDS, Failure
+from oracle.worker.protocol import CRASHED, MEMORY, RAISED, RETURNED, TIMEOUT, Backend, Outcome, Session
+
+# Findings of the candidate's process that fail it as they stand; `host_compute` only where the prompt forbids it.
+FATAL_FINDINGS = frozenset({"tampering", "out_of_bounds", "late_write"})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One execution of one case. `failure` None: nothing wrong was seen."""
+
+    case: Case
+    inputs: Inputs
+    expected: Expected
+    outcome: Outcome
+    comparison: Comparison | None
+    failure: Failure | None
+
+    @property
+    def empty(self) -> bool:
+        """Whether some input has no element: then no kernel launch is needed."""
+        return any(0 in tensor.shape for tensor in self.inputs.tensors)
+
+    @property
+    def output_bytes(self) -> tuple[bytes, ...]:
+        return tuple(output.data for output in self.outcome.outputs)
+
+
+class Runner:
+    """Executes cases of one source, reopening the session when it died. Use as a context manager."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        task: Task,
+        source: str,
+        *,
+        references: ReferenceCache,
+        tolerance: Policy,
+        forbid: frozenset[str] = frozenset(),
+        timeout: float = 30.0,
+        noop: bool = False,
+    ) -> None:
+        self.backend, self.task, self.source = backend, task, source
+        self.references, self.tolerance, self.forbid = references, tolerance, forbid
+        self.timeout, self.noop = timeout, noop
+        self.executions = 0
+        self.history: list[Case] = []  # calls the live session has seen, in order
+        self._session: Session | None = None
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill the session, if any; the next run opens a fresh one."""
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+        self.history = []
+
+    def fresh(self) -> Runner:
+        """Start from a new process at the next run."""
+        self.close()
+        return self
+
+    def run(self, case: Case, *, reverse: bool = False, poison: int = 0, fill_lanes: bool = False) -> Trial:
+        """Execute one case and judge it. Raises InfrastructureError for our own trouble, never for the candidate's."""
+        inputs = build(self.task, case)
+        expected = self.references.get(self.task, inputs)
+        if self._session is None:
+            self._session = self.backend.open(self.source, self.task.entry, noop=self.noop)
+        call = inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes)
+        outcome = self._session.call(call, timeout=self.timeout)
+        self.executions += 1
+        self.history.append(case)
+        if outcome.status in (TIMEOUT, MEMORY, CRASHED):
+            self.close()
+        return self._examine(case, inputs, expected, outcome)
+
+    def _examine(self, case: Case, inputs: Inputs, expected: Expected, outcome: Outcome) -> Trial:
+        comparison = None
+        failure = ended_badly(outcome, case.tier) or self._finding(outcome, case.tier)
+        if outcome.status == RETURNED:
+            comparison = compare(expected, outcome, self.task, inputs, self.tolerance)
+            if failure is None and comparison.kind is not None:
+                failure = Failure(comparison.kind, case.tier, comparison.message)
+        trial = Trial(case, inputs, expected, outcome, comparison, failure)
+        if failure is None and outcome.launches == 0 and not trial.empty and not expected.constant():
+            return replace(trial, failure=no_launch(case.tier))
+        return trial
+
+    def _finding(self, outcome: Outcome, tier: str) -> Failure | None:
+        if outcome.late:
+            return Failure("late_write", tier, "an output still changed after the call returned")
+        for finding in outcome.findings:
+            if finding.kind in FATAL_FINDINGS or finding.kind in self.forbid:
+                return Failure(finding.kind, tier, finding.message)
+        return None
+
+
+def no_launch(tier: str) -> Failure:
+    return Failure("no_kernel_launch", tier, "the function returned a result without launching a Triton kernel")
+
+
+def ended_badly(outcome: Outcome, tier: str) -> Failure | None:
+    """The failure of a call that did not return, or None. An unknown error kind counts as a launch error."""
+    if outcome.status == RETURNED:
+        return None
+    if outcome.status == RAISED:
+        kind = outcome.error_kind if outcome.error_kind in FAILURE_KINDS else "launch_error"
+        return Failure(kind, tier, outcome.message, outcome.traceback)
+    kind = {TIMEOUT: "timeout", MEMORY: "memory_limit"}.get(outcome.status, "crashed")
+    return Failure(kind, tier, outcome.message or f"the call ended with {outcome.status}", outcome.traceback)
