@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from oracle import layouts, values
 from oracle.case import Case
 from oracle.dtypes import FLOATS, NUMPY, to_torch, to_torch64
 from oracle.errors import UsageError
+from oracle.poison import pattern
 from oracle.rng import Draws
 from oracle.schema import Form, Keyword, Task, Tensor, shape_entry
 from oracle.worker.protocol import Argument, Call, TensorBuffer
@@ -91,11 +93,14 @@ def resolve_keywords(task: Task, form: Form, given: Mapping[str, Any]) -> dict[s
 
 
 def decode(value: Any) -> Any:
-    """A keyword's Python value from its JSON value: a list stands for a tuple, "torch.float16" for that dtype."""
+    """A keyword's Python value from its JSON value: a list stands for a tuple, "torch.float16" for that dtype.
+    Raises UsageError for any other name in torch."""
     if isinstance(value, list | tuple):
         return tuple(decode(item) for item in value)
     if isinstance(value, str) and value.startswith("torch."):
-        return getattr(torch, value.removeprefix("torch."))
+        found = getattr(torch, value.removeprefix("torch."), None)
+        _require(isinstance(found, torch.dtype), f"case keyword value {value!r} is no torch dtype")
+        return found
     return value
 
 
@@ -141,9 +146,7 @@ def _drawn(case: Case, tensor: Tensor, dtype: str, ignored: int | None) -> np.nd
     stream = "" if regime == "correlated" else tensor.name
     draws = Draws(case.seed, case.task, case.dtype, case.index, case.stream, stream)
     if tensor.values == "out":
-        logical = np.empty(shape, dtype=NUMPY[dtype])
-        layouts.guard_fill(logical.reshape(-1).view(np.uint8), dtype)
-        return logical
+        return np.broadcast_to(pattern(dtype, 0).view(NUMPY[dtype]), shape)
     if tensor.values == "index":
         return values.indices(regime, draws, shape, dtype, shape_entry(tensor.high or 0, case.dims), ignored)
     if dtype == "bool":
@@ -156,7 +159,7 @@ def _drawn(case: Case, tensor: Tensor, dtype: str, ignored: int | None) -> np.nd
 def _explicit(tensor: Tensor, flat: list[Any], dims: Mapping[str, int], dtype: str, ignored: int | None) -> np.ndarray:
     """The tensor of a case's own values; every value must be exact in the dtype and an index in its range."""
     shape = tensor.sizes(dims)
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if not isinstance(flat, list) or len(flat) != count:
         raise UsageError(f"case values of {tensor.name} must be a flat list of {count} numbers (shape {list(shape)})")
     try:
@@ -182,30 +185,37 @@ def _for_tensor(name: str, tensor: str, default: str) -> str:
 
 
 def _check(task: Task, case: Case) -> Form:
-    """The case's form, if the case fits the task in everything but its explicit values."""
+    """The case's form, if the case fits the task; what `values` holds is checked where it is used."""
     _require(case.task == task.id, f"case is of task {case.task!r}, not of {task.id}")
     forms = {form.name: form for form in task.forms}
-    _require(case.form in forms, f"case form {case.form!r}: {task.id} has {', '.join(forms)}")
+    _known("form", case.form, forms)
+    _known("dtype", case.dtype, FLOATS)
     form = forms[case.form]
     names = {tensor.name for tensor in form.tensors}
-    _require(case.dtype in FLOATS, f"case dtype {case.dtype!r}: must be one of {', '.join(FLOATS)}")
-    for kind, value, known in (("layout", case.layout, layouts.LAYOUTS), ("regime", case.regime, values.REGIMES)):
-        plain, only = of_tensor(value) if isinstance(value, str) else (value, None)
-        _require(plain in known, f"case {kind} {value!r}: must be one of {', '.join(known)}")
-        _require(only is None or only in names, f"case {kind} {value!r}: tensors are {', '.join(sorted(names))}")
+    for label, value, options in (("layout", case.layout, layouts.LAYOUTS), ("regime", case.regime, values.REGIMES)):
+        plain, colon, only = str(value).partition(":")
+        _known(label, plain, options)
+        _known(f"{label} tensor", only if colon else next(iter(names)), names)
     for label in ("seed", "index"):
         _require(type(getattr(case, label)) is int, f"case {label} must be an integer")
     _require(isinstance(case.stream, str), "case stream must be a name")
     _check_dims(task, case, form)
-    _check_names("keyword", case.keywords, {keyword.name for keyword in task.keywords}, task)
-    _check_names("values tensor", case.values or {}, names, task)
+    for label, given, known in (
+        ("keywords", case.keywords, {keyword.name for keyword in task.keywords}),
+        ("values", case.values or {}, names),
+    ):
+        _require(isinstance(given, Mapping), f"case {label} must be an object of names")
+        for name in given:
+            _known(label, name, known)
+    for value in case.keywords.values():
+        decode(value)
     return form
 
 
-def _check_names(label: str, given: Any, known: set[str], task: Task) -> None:
-    _require(isinstance(given, Mapping), f"case {label}s must be an object of names")
-    for name in given:
-        _require(name in known, f"case {label} {name!r}: {task.id} has {', '.join(sorted(known)) or 'none'}")
+def _known(label: str, name: Any, known: Iterable[str]) -> None:
+    """`known` is what the task or the oracle has under that label."""
+    if not isinstance(name, str) or name not in known:
+        raise UsageError(f"case {label} {name!r}: must be one of {', '.join(sorted(known)) or '(none)'}")
 
 
 def _check_dims(task: Task, case: Case, form: Form) -> None:
@@ -225,10 +235,7 @@ def _check_dims(task: Task, case: Case, form: Form) -> None:
         except (ValueError, ZeroDivisionError):
             shape = (-1,)
         _require(min(shape, default=0) >= 0, f"case dims {dict(case.dims)} give {tensor.name} no shape")
-        count = 1
-        for size in shape:
-            count *= size
-        total += count
+        total += math.prod(shape)
     _require(total <= ELEMENT_LIMIT, f"case has {total} elements; at most {ELEMENT_LIMIT}: use smaller dims")
 
 

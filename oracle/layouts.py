@@ -20,23 +20,22 @@ from oracle.worker.protocol import TensorBuffer
 LAYOUTS = ("contiguous", "offset", "transposed", "sliced", "strided", "expanded")
 GUARD = 64  # elements on each side: keeps the first element 64-byte aligned in every dtype
 
-# Quiet NaNs with a payload of their own: a NaN that a kernel writes over a guard still shows.
-_GUARD_BITS = {
-    "float64": ("<u8", 0x7FF8_5AFE_5AFE_5AFE),
-    "float32": ("<u4", 0x7FC5_AFE5),
-    "float16": ("<u2", 0x7E5A),
-    "bfloat16": ("<u2", 0x7FDA),
+# Quiet NaNs with a payload of their own (truncations of one another, none of `oracle.poison`'s): a NaN that a kernel
+# writes over a guard shows, and so does a guard that a kernel reads into its output.
+GUARD_BITS = {
+    "float64": 0x7FFD_ADAD_ADAD_ADAD,
+    "float32": 0x7FED_6D6D,
+    "float16": 0x7F6B,
+    "bfloat16": 0x7FED,
 }
 
 
 def guard_fill(storage: np.ndarray, dtype: str) -> None:
     """Fill raw storage (uint8) with the dtype's guard: NaN for floats, the largest integer, True."""
-    if dtype in _GUARD_BITS:
-        width, bits = _GUARD_BITS[dtype]
-        storage.view(width)[:] = bits
+    if dtype in GUARD_BITS:
+        storage.view(f"<u{NUMPY[dtype].itemsize}")[:] = GUARD_BITS[dtype]
     else:
-        kind = NUMPY[dtype]
-        storage.view(kind)[:] = True if dtype == "bool" else np.iinfo(kind).max
+        storage.view(NUMPY[dtype])[:] = True if dtype == "bool" else np.iinfo(NUMPY[dtype]).max
 
 
 def expanded_dim(shape: tuple[int, ...]) -> int | None:

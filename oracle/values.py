@@ -7,6 +7,7 @@ the bytes are the same everywhere. Random draws just miss many faults, so severa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -319,7 +320,7 @@ def indices(
 ) -> np.ndarray:
     """Integers in [0, high), both ends planted. `ignored` replaces about one in four, but never all of them, except in
     regime `all_ignored`."""
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     drawn = draws.integers(count, max(high, 1))
     if count > 1:
         drawn[0], drawn[-1] = 0, high - 1
@@ -341,4 +342,4 @@ def round_to(block: np.ndarray, dtype: str) -> np.ndarray:
 
 def _block_shape(shape: tuple[int, ...]) -> tuple[int, int]:
     n = shape[-1] if shape else 1
-    return int(np.prod(shape[:-1], dtype=np.int64)), n
+    return math.prod(shape[:-1]), n
