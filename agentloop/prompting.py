@@ -1,0 +1,181 @@
+"""Words requests: the first from a prompt strategy, later ones from a feedback arm.
+
+Both are folders of Jinja2 templates (`prompts/STRATEGY`, `prompts/feedback/ARM`); a folder given with `--prompt-dir` is
+looked into first. What a template may use is what `task_view` and `failure_view` return; an unknown name is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from agentloop import Prompt
+from agentloop.content import content_dir
+from agentloop.errors import UsageError
+from agentloop.views import failure_view, task_view
+from oracle.schema import TIERS, Task
+from oracle.verdict import NaiveResult, Verdict
+
+MAX_ANSWER = 24_000  # characters of the author's own answer that are repeated to it
+HIDDEN = "_"  # folders whose name begins so hold shared parts
+
+ARMS = ("none", "verdict", "naive", "error", "counterexample", "minimized")
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A prompt strategy as `agentloop prompts list` shows it."""
+
+    name: str
+    description: str
+    tiers_stated: tuple[str, ...]
+    folder: Path
+
+
+class Prompter:
+    """One strategy and one feedback arm (`agentloop.Prompter`). Raises UsageError for an unknown or broken one."""
+
+    def __init__(self, strategy: str, feedback: str, prompt_dirs: Iterable[str | Path] = ()) -> None:
+        folders = _folders(prompt_dirs)
+        self.strategy = find_strategy(strategy, prompt_dirs)
+        self.feedback = feedback
+        self.arm = _arm(feedback, folders)
+        self._meanings = _toml(_first(folders, "feedback/kinds.toml", "--feedback"))
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(folders),
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def first(self, task: Task) -> Prompt:
+        """The first request: the strategy's system and user message."""
+        view = task_view(task)
+        messages = [
+            {"role": role, "content": self._render(f"{self.strategy.name}/{role}.j2", view)}
+            for role in ("system", "user")
+        ]
+        return make_prompt([m for m in messages if m["content"]], self.strategy.tiers_stated)
+
+    def next(
+        self,
+        task: Task,
+        before: Prompt,
+        answer: str,
+        source: str | None,
+        verdict: Verdict | None,
+        naive: NaiveResult | None = None,
+    ) -> Prompt:
+        """The request after a failed attempt, with history `last`: the first request, the author's last answer and what
+        the arm tells of it. Arm `none` repeats the first request (at another sample index, which the loop chooses).
+
+        `source` is the code found in `answer`, None where there was none; `naive` is the `kernelbench` profile's result,
+        by default the verdict's.
+        """
+        first = self.first(task)
+        if self.arm.get("fresh", False):
+            return first
+        if naive is None and verdict is not None:
+            naive = verdict.naive.get("kernelbench")
+        view = task_view(task) | failure_view(task, source, verdict, naive, self._meanings)
+        told = self._render(f"feedback/{self.feedback}/user.j2", view)
+        said = f"```python\n{_cut(source)}\n```" if source else _cut(answer.strip() or "(an empty answer)")
+        turn = ({"role": "assistant", "content": said}, {"role": "user", "content": told})
+        return make_prompt([*first.messages, *turn], before.tiers_stated)
+
+    def _render(self, name: str, view: Mapping[str, Any]) -> str:
+        try:
+            return self._environment.get_template(name).render(view).strip()
+        except jinja2.TemplateNotFound as error:
+            raise UsageError(f"--prompt-strategy {self.strategy.name}: template {error} does not exist") from None
+        except jinja2.TemplateSyntaxError as error:
+            raise UsageError(
+                f"template {error.filename or name}:{error.lineno} does not parse: {error.message}"
+            ) from None
+        except jinja2.UndefinedError as error:
+            raise UsageError(f"template {name}: {error}; it may use {', '.join(sorted(view))}") from None
+
+
+def make_prompt(messages: Iterable[Mapping[str, str]], tiers_stated: Iterable[str]) -> Prompt:
+    """A prompt whose id is a digest of its messages."""
+    plain = tuple(dict(message) for message in messages)
+    digest = hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=8).hexdigest()
+    return Prompt(digest, plain, tuple(tiers_stated))
+
+
+def list_strategies(prompt_dirs: Iterable[str | Path] = ()) -> list[Strategy]:
+    """All strategies by name; a user's own hides ours of the same name."""
+    found: dict[str, Strategy] = {}
+    for folder in reversed(_folders(prompt_dirs)):
+        for path in sorted(folder.glob("*/strategy.toml")):
+            if not path.parent.name.startswith(HIDDEN):
+                found[path.parent.name] = _strategy(path)
+    return [found[name] for name in sorted(found)]
+
+
+def list_arms(prompt_dirs: Iterable[str | Path] = ()) -> dict[str, str]:
+    """Feedback arms in the order of `ARMS`, with their descriptions."""
+    folders = _folders(prompt_dirs)
+    return {arm: str(_arm(arm, folders).get("description", "")) for arm in ARMS}
+
+
+def find_strategy(name: str, prompt_dirs: Iterable[str | Path] = ()) -> Strategy:
+    """The strategy of that name; raises UsageError that names the others."""
+    known = {strategy.name: strategy for strategy in list_strategies(prompt_dirs)}
+    if name not in known:
+        raise UsageError(f"--prompt-strategy {name!r} does not exist; it may be {', '.join(known)}")
+    return known[name]
+
+
+def _strategy(path: Path) -> Strategy:
+    data = _toml(path)
+    tiers = data.get("tiers_stated")
+    if not isinstance(tiers, list) or not tiers or set(tiers) - set(TIERS):
+        raise UsageError(f"{path}: tiers_stated must list some of {', '.join(TIERS)}")
+    return Strategy(path.parent.name, str(data.get("description", "")), tuple(tiers), path.parent)
+
+
+def _arm(name: str, folders: list[Path]) -> dict[str, Any]:
+    if name not in ARMS:
+        raise UsageError(f"--feedback {name!r} does not exist; it may be {', '.join(ARMS)}")
+    return _toml(_first(folders, f"feedback/{name}/arm.toml", "--feedback"))
+
+
+def _folders(prompt_dirs: Iterable[str | Path]) -> list[Path]:
+    folders = [Path(folder) for folder in prompt_dirs]
+    for folder in folders:
+        if not any(folder.glob("*/strategy.toml")) and not (folder / "feedback").is_dir():
+            raise UsageError(
+                f"--prompt-dir {folder} holds no STRATEGY/strategy.toml; copy prompts/zero_shot to begin one"
+            )
+    return [*folders, content_dir("prompts")]
+
+
+def _first(folders: list[Path], name: str, option: str) -> Path:
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    raise UsageError(f"{option}: {name} is in none of {', '.join(map(str, folders))}")
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+
+
+def _cut(text: str) -> str:
+    """The author's own words, shortened in the middle where they are very long."""
+    if len(text) <= MAX_ANSWER:
+        return text.strip("\n")
+    half = MAX_ANSWER // 2
+    return f"{text[:half]}\n# … {len(text) - MAX_ANSWER} characters left out …\n{text[-half:]}"
