@@ -179,7 +179,8 @@ class _Judgement:
     def _failed(self, trial: Trial, cases: Sequence[Case]) -> bool:
         """Book a failing trial; False where the candidate need not be run any further."""
         assert trial.failure is not None
-        failure, before = trial.failure, ()
+        failure = trial.failure
+        before: tuple[Case, ...] = ()
         if failure.kind in FATAL_EVERYWHERE:
             self.judge._fail_everywhere(self.verdict, failure)
             return False
@@ -303,6 +304,7 @@ def shown_outputs(trial: Trial, side: str) -> list[Mapping[str, Any]]:
     """Outputs as {"shape", "dtype", "values", "worst"} for one side, "got" or "expected"."""
     worst = trial.comparison.worst if trial.comparison else []
     rows: list[Mapping[str, Any]] = []
+    known: list[tuple[str, tuple[int, ...], Any]]
     if side == "got":
         known = [(o.dtype, o.shape, o) for o in trial.outcome.outputs]
     else:

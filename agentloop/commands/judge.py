@@ -17,7 +17,7 @@ from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
 from oracle.judge import Judge, candidate_id, diagnosis, shown_inputs, shown_outputs
 from oracle.schema import DOMAINS, Task
-from oracle.tolerance import POLICIES
+from oracle.tolerance import RULES
 from oracle.verdict import FAIL, UNJUDGED, Verdict
 
 BACKENDS = ("auto", "interpreter", "cuda")
@@ -44,7 +44,7 @@ def judge(
     """Judge one kernel file: exit code 0 pass, 1 fail, 3 unjudged."""
     check_option("--domain", domain, tuple(DOMAINS))
     check_option("--backend", backend, BACKENDS)
-    check_option("--tolerance", tolerance, tuple(POLICIES))
+    check_option("--tolerance", tolerance, tuple(RULES))
     if cases < 1:
         raise UsageError(f"--cases must be at least 1, not {cases}")
     found = one_task(task, task_dir or [])

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from oracle.dtypes import NUMPY, torch_dtype
-from oracle.inputs import decode_keyword
-from oracle.layouts import contiguous
+from oracle.inputs import decode
+from oracle.layouts import place
 from oracle.naive.profiles import PROFILES, Profile
 from oracle.schema import Form, Task, Tensor, as_tuple, shape_entry
 from oracle.verdict import FAIL, PASS, NaiveResult
@@ -155,13 +155,14 @@ def _outputs(outcome: Outcome) -> list[torch.Tensor] | None:
 
 def _eager(task: Task, call: NaiveCall, tensors: dict[str, torch.Tensor]) -> Any:
     args, kwargs = _arguments(task, call, dict(tensors))
-    return (task.eager or task.reference)(
-        *map(decode_keyword, args), **{k: decode_keyword(v) for k, v in kwargs.items()}
-    )
+    return (task.eager or task.reference)(*map(decode, args), **{k: decode(v) for k, v in kwargs.items()})
 
 
 def _call(task: Task, call: NaiveCall, tensors: dict[str, torch.Tensor]) -> Call:
-    buffers = {name: contiguous(name, _array(tensor)) for name, tensor in tensors.items()}
+    buffers = {
+        name: place(name, str(tensor.dtype).removeprefix("torch."), _array(tensor), "contiguous")
+        for name, tensor in tensors.items()
+    }
     args, kwargs = _arguments(task, call, buffers)
     return Call(tuple(args), kwargs)
 
