@@ -66,14 +66,27 @@ LARGEST = 1e38  # sums of absolute terms up to here do not overflow float32 in a
 SHIFTED = 4096.0  # see `softmax`
 
 
+LANES = 16  # smallest block that kernels sum a row by
+
+
+def blocked(terms: int) -> float:
+    """`growth` of a row's sum that is kept in at least `LANES` lanes: tl.sum over blocks, not one scalar after another."""
+    return max(1.0, terms / LANES) ** 0.5
+
+
+def row_sum(terms: torch.Tensor, keepdim: bool = False) -> torch.Tensor:
+    """Scale of a float32 sum over the last dim, of any length, by blocks."""
+    return blocked(terms.shape[-1]) * finite(terms).abs().sum(-1, keepdim=keepdim)
+
+
+def relative(value: torch.Tensor, terms: int) -> torch.Tensor:
+    """|value|·(1 + blocked): a value whose only error that grows is that of a sum of like signs (a norm, say)."""
+    return finite(value).abs() * (1 + blocked(terms))
+
+
 def finite(x: torch.Tensor) -> torch.Tensor:
     """x with 0 where it is not finite."""
     return torch.where(torch.isfinite(x), x, torch.zeros_like(x))
-
-
-def none(x: torch.Tensor, *_: object, **__: object) -> torch.Tensor:
-    """Scale 0: the result is a copy of inputs, or a choice among them, and exact."""
-    return torch.zeros((), dtype=torch.float64)
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:
@@ -84,7 +97,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     """
     p = finite(torch.softmax(x, -1))
     size = (finite(x).abs() + finite(x.amax(-1, keepdim=True)).abs()).clamp(max=SHIFTED)
-    return p * (size + (p * size).sum(-1, keepdim=True) + growth(x.shape[-1]) + 1)
+    return p * (size + (p * size).sum(-1, keepdim=True) + blocked(x.shape[-1]) + 1)
 
 
 def log_sum_exp(x: torch.Tensor) -> torch.Tensor:
@@ -95,7 +108,7 @@ def log_sum_exp(x: torch.Tensor) -> torch.Tensor:
     return (
         peak.abs()
         + finite(torch.logsumexp(x, -1, keepdim=True) - peak).abs()
-        + ((p * shift).sum(-1, keepdim=True) + growth(x.shape[-1]))
+        + ((p * shift).sum(-1, keepdim=True) + blocked(x.shape[-1]))
     )
 
 
@@ -131,26 +144,26 @@ def layer_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
     n = x.shape[-1]
     deviation = x - x.mean(-1, keepdim=True)
     inverse = torch.rsqrt((deviation * deviation).mean(-1, keepdim=True) + eps)
-    mean_error = growth(n) * x.abs().mean(-1, keepdim=True)
-    variance_error = growth(n) + UNIT * (mean_error * inverse) ** 2
-    return finite(inverse * (x.abs() + 2 * mean_error + variance_error * deviation.abs()))
+    mean_error = blocked(n) * x.abs().mean(-1, keepdim=True)
+    variance_error = blocked(n) + UNIT * (mean_error * inverse) ** 2
+    return finite(inverse * (x.abs() + mean_error + variance_error * deviation.abs()))
 
 
 def variance(x: torch.Tensor, correction: int = 1) -> torch.Tensor:
-    """Of the two-pass or Welford variance over the last dim: growth·(var + 2·mean(|x−mean|·|x|)), and the square of the
+    """Of the two-pass or Welford variance over the last dim: blocked·(var + 2·mean(|x−mean|·|x|)), and the square of the
     mean's own error (Chan, Golub, LeVeque, 1983: n·u and n·u·κ, not the n·u·κ² of E[x²]−E[x]²)."""
     n = x.shape[-1]
     deviation = (x - x.mean(-1, keepdim=True)).abs()
-    mean_error = growth(n) * x.abs().mean(-1)
+    mean_error = blocked(n) * x.abs().mean(-1)
     terms = (deviation * deviation).mean(-1) + 2 * (deviation * x.abs()).mean(-1)
-    return finite(growth(n) * terms + UNIT * mean_error**2) * (n / max(n - correction, 1))
+    return finite(blocked(n) * terms + UNIT * mean_error**2) * (n / max(n - correction, 1))
 
 
 def deviation(x: torch.Tensor, correction: int = 1) -> torch.Tensor:
-    """Of the standard deviation by two passes or Welford: growth·(std + rms), which bounds variance's scale / 2 std."""
+    """Of the standard deviation by two passes or Welford: blocked·(std + rms), which bounds variance's scale / 2 std."""
     n = x.shape[-1]
     size = x.std(-1, correction=0) + (x * x).mean(-1).sqrt()
-    return finite(growth(n) * size) * (n / max(n - correction, 1)) ** 0.5
+    return finite(blocked(n) * size) * (n / max(n - correction, 1)) ** 0.5
 
 
 def sums_fit(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> torch.Tensor:
@@ -167,3 +180,27 @@ def products_fit(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Where a float32 product a @ b of the finite terms neither overflows nor loses all its terms to underflow."""
     size = finite(a).abs() @ finite(b).abs()
     return (size <= LARGEST) & ((size == 0) | (size >= 1e-36 * a.shape[-1]))
+
+
+def attention(scores: torch.Tensor, terms: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Of softmax(scores) @ v: `scores` (…, M, N) as scaled and masked (−inf), `terms` their own error scale."""
+    p = finite(torch.softmax(scores, -1))
+    size = finite(terms) + (finite(scores).abs() + finite(scores.amax(-1, keepdim=True)).abs()).clamp(max=SHIFTED)
+    return (p * (size + (p * size).sum(-1, keepdim=True) + blocked(v.shape[-2]) + 1)) @ finite(v).abs()
+
+
+def attention_fits(
+    scores: torch.Tensor, terms: torch.Tensor, v: torch.Tensor, seen: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Where softmax(scores) @ v is well determined in float32; `scores` as scaled, before the mask `seen` (M, N).
+
+    Not: rows whose scores err by 0.1 or more (`terms` is their scale), columns of v whose sum may overflow, non-finite
+    values that a mask or an underflowing weight hides (kernels may skip them), rows of nothing but −inf.
+    """
+    shown = torch.ones_like(scores, dtype=torch.bool) if seen is None else seen.expand(scores.shape)
+    masked = torch.where(shown, scores, -torch.inf)
+    sharp = (finite(terms).amax(-1, keepdim=True) * UNIT < 0.1) & (masked != -torch.inf).any(-1, keepdim=True)
+    hidden = (~shown & (torch.isnan(scores) | (scores == torch.inf))).any(-1, keepdim=True)
+    p = torch.softmax(masked, -1)
+    skipped = (p < 1e-30).to(v.dtype) @ (~torch.isfinite(v)).to(v.dtype) > 0
+    return sharp & ~hidden & ~skipped & sums_fit(v, -2, keepdim=True)
