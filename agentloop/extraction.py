@@ -31,6 +31,8 @@ LOOKALIKES = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u202f": " ", "−": "-", "–": "-"}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff")
 )
+ENTITIES = {"lt", "gt", "amp", "quot"}
+UNESCAPED = "decoded HTML entities"
 CODE_STARTS = ("import ", "from ", "@", "def ", "class ", "async def ", "#", '"""', "'''")
 
 
@@ -197,8 +199,11 @@ def _mend(block: Block, entry: str, budget: _Budget) -> _Found:
         ("removed the indentation of the whole block", _dedent),
         ("turned tabs into spaces", lambda c: c.expandtabs(4)),
         ("replaced typographic quotes, dashes and spaces", lambda c: c.translate(LOOKALIKES)),
-        ("decoded HTML entities", html.unescape),
+        (UNESCAPED, html.unescape),
     )
+    if isinstance(tree, ast.Module) and ENTITIES & used_names(tree) - bound_names(tree, deep=True):
+        code, steps = html.unescape(code), [UNESCAPED]  # `a &lt; b` is valid Python: a & lt; b
+        tree = budget.parse(code)
     for step, fix in fixes:
         if isinstance(tree, ast.Module):
             break
