@@ -5,6 +5,7 @@ Pure functions over bytes: nothing here runs or trusts candidate code. Whatever 
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,19 +54,32 @@ def compare(expected: Expected, outcome: Outcome, task: Task, inputs: Inputs, to
     )
     if fault:
         return fault
-    found = [raw.array() for raw in outcome.outputs] if expected.structure != "None" else []
-    pairs = list(zip(expected.outputs, found, strict=False))
-    for buffer, storage in zip(inputs.call().buffers(), outcome.storages, strict=False):
-        if buffer.name in expected.mutated:
-            pairs.append((expected.mutated[buffer.name], buffer.values(storage)))
     results = [
         _judge(place, quantity, got, tolerance.bounds(task, inputs, quantity), task, inputs)
-        for place, (quantity, got) in enumerate(pairs)
+        for place, (quantity, got) in enumerate(pairs(expected, outcome, inputs))
     ]
     failed = [result for result in results if result.kind]
     if failed or not results:
         return failed[0] if failed else Comparison(None)
     return max(results, key=lambda result: result.stats["max_ratio"] or 0.0)
+
+
+def pairs(expected: Expected, outcome: Outcome, inputs: Inputs) -> list[tuple[Quantity, np.ndarray]]:
+    """Each expected tensor with what came in its place: outputs, then arguments that change by contract. Outputs whose
+    bytes make no array of the stated form are left out."""
+    found = []
+    for quantity, raw in zip(expected.outputs, outcome.outputs, strict=False):
+        with contextlib.suppress(KeyError, ValueError):
+            found.append((quantity, _flags(raw.array())))
+    for buffer, storage in zip(inputs.call().buffers(), outcome.storages, strict=False):
+        if buffer.name in expected.mutated:
+            found.append((expected.mutated[buffer.name], _flags(buffer.values(storage))))
+    return found
+
+
+def _flags(values: np.ndarray) -> np.ndarray:
+    """Booleans made of whatever bytes stand for them; other dtypes as they are."""
+    return values.copy().view(np.uint8) != 0 if values.dtype == np.bool_ else values
 
 
 # --- how the call ended, memory, form -------------------------------------------------------------------------------
@@ -177,8 +191,6 @@ def _judge(
     place: int, quantity: Quantity, got: np.ndarray, bound: np.ndarray, task: Task, inputs: Inputs
 ) -> Comparison:
     """Compare one tensor whose form is right; `place` counts outputs, then changed arguments."""
-    if quantity.dtype == "bool":
-        got = got.view(np.uint8) != 0
     shown = got
     if quantity.index == "value":
         try:
