@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from oracle.schema import Task
-from oracle.verdict import Verdict
+from oracle.verdict import NaiveResult, Verdict
 
 __version__ = "0.1.0"
 
@@ -38,18 +38,30 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Reply:
+    """A usable response: the answer, the response's JSON as received, and how it was got (tries and logged retries)."""
+
+    answer: Answer
+    raw: dict[str, Any]
+    tries: int
+    retries: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Prompt:
-    """A rendered prompt and the tiers it states (the oracle's headline fails a candidate on these alone)."""
+    """A rendered prompt, the tiers it states (the oracle's headline fails a candidate on these alone) and the findings
+    that it forbids (elsewhere they are notes)."""
 
     prompt_id: str
     messages: tuple[dict[str, str], ...]
     tiers_stated: tuple[str, ...]
+    forbids: tuple[str, ...] = ()
 
 
 class Author(Protocol):
     """Whatever answers a prompt."""
 
-    async def answer(self, request: Request) -> Answer: ...
+    async def ask(self, request: Request, request_id: str) -> Reply: ...
 
 
 class Prompter(Protocol):
@@ -57,10 +69,28 @@ class Prompter(Protocol):
 
     def first(self, task: Task) -> Prompt: ...
 
-    def next(self, task: Task, before: Prompt, answer: str, source: str | None, verdict: Verdict | None) -> Prompt: ...
+    def next(
+        self,
+        task: Task,
+        before: Prompt,
+        answer: str,
+        source: str | None,
+        verdict: Verdict | None,
+        naive: NaiveResult | None = None,
+    ) -> Prompt: ...
 
 
 class Judge(Protocol):
     """Decides. `stream` keeps the cases shown as feedback apart from those that score."""
 
-    def judge(self, task: Task, source: str, *, stream: str = "score", naive: bool = True) -> Verdict: ...
+    def judge(
+        self,
+        task: Task,
+        source: str,
+        *,
+        stream: str = "score",
+        naive: bool = True,
+        minimized: bool = True,
+        exclude: frozenset[str] = frozenset(),
+        forbid: frozenset[str] = frozenset(),
+    ) -> Verdict: ...

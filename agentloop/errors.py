@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from oracle.errors import InfrastructureError, OracleError, UsageError
 
 __all__ = [
@@ -9,8 +11,10 @@ __all__ = [
     "EXIT_INFRASTRUCTURE",
     "EXIT_INTERRUPTED",
     "EXIT_USAGE",
+    "EpisodeFault",
     "InfrastructureError",
     "OracleError",
+    "StorageError",
     "UsageError",
 ]
 
@@ -18,3 +22,20 @@ EXIT_FAIL = 1
 EXIT_USAGE = 2
 EXIT_INFRASTRUCTURE = 3
 EXIT_INTERRUPTED = 130
+
+
+class EpisodeFault(InfrastructureError):
+    """Our trouble with one request or one judgement: the attempt is owed, the other episodes go on.
+
+    `detail` is a traceback of our own code where there is one.
+    """
+
+    stage: Literal["request", "judge"]
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+class StorageError(InfrastructureError):
+    """The run folder cannot be written (disk full, read-only): the run stops, what is recorded stays."""

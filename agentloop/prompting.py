@@ -21,7 +21,7 @@ from agentloop.content import content_dir
 from agentloop.errors import UsageError
 from agentloop.views import failure_view, task_view
 from oracle.schema import TIERS, Task
-from oracle.verdict import NaiveResult, Verdict
+from oracle.verdict import FAILURE_KINDS, NaiveResult, Verdict
 
 MAX_ANSWER = 24_000  # characters of the author's own answer that are repeated to it
 HIDDEN = "_"  # folders whose name begins so hold shared parts
@@ -36,6 +36,7 @@ class Strategy:
     name: str
     description: str
     tiers_stated: tuple[str, ...]
+    forbids: tuple[str, ...]
     folder: Path
 
 
@@ -63,7 +64,8 @@ class Prompter:
             {"role": role, "content": self._render(f"{self.strategy.name}/{role}.j2", view)}
             for role in ("system", "user")
         ]
-        return make_prompt([m for m in messages if m["content"]], self.strategy.tiers_stated)
+        stated = [m for m in messages if m["content"]]
+        return make_prompt(stated, self.strategy.tiers_stated, self.strategy.forbids)
 
     def next(
         self,
@@ -89,7 +91,7 @@ class Prompter:
         told = self._render(f"feedback/{self.feedback}/user.j2", view)
         said = f"```python\n{_cut(source)}\n```" if source else _cut(answer.strip() or "(an empty answer)")
         turn = ({"role": "assistant", "content": said}, {"role": "user", "content": told})
-        return make_prompt([*first.messages, *turn], before.tiers_stated)
+        return make_prompt([*first.messages, *turn], before.tiers_stated, before.forbids)
 
     def _render(self, name: str, view: Mapping[str, Any]) -> str:
         try:
@@ -104,11 +106,13 @@ class Prompter:
             raise UsageError(f"template {name}: {error}; it may use {', '.join(sorted(view))}") from None
 
 
-def make_prompt(messages: Iterable[Mapping[str, str]], tiers_stated: Iterable[str]) -> Prompt:
+def make_prompt(
+    messages: Iterable[Mapping[str, str]], tiers_stated: Iterable[str], forbids: Iterable[str] = ()
+) -> Prompt:
     """A prompt whose id is a digest of its messages."""
     plain = tuple(dict(message) for message in messages)
     digest = hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=8).hexdigest()
-    return Prompt(digest, plain, tuple(tiers_stated))
+    return Prompt(digest, plain, tuple(tiers_stated), tuple(forbids))
 
 
 def list_strategies(prompt_dirs: Iterable[str | Path] = ()) -> list[Strategy]:
@@ -140,7 +144,10 @@ def _strategy(path: Path) -> Strategy:
     tiers = data.get("tiers_stated")
     if not isinstance(tiers, list) or not tiers or set(tiers) - set(TIERS):
         raise UsageError(f"{path}: tiers_stated must list some of {', '.join(TIERS)}")
-    return Strategy(path.parent.name, str(data.get("description", "")), tuple(tiers), path.parent)
+    forbids = data.get("forbids", [])
+    if not isinstance(forbids, list) or set(forbids) - set(FAILURE_KINDS):
+        raise UsageError(f"{path}: forbids must list failure kinds that the prompt rules out, as host_compute")
+    return Strategy(path.parent.name, str(data.get("description", "")), tuple(tiers), tuple(forbids), path.parent)
 
 
 def _arm(name: str, folders: list[Path]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """The lines of a run folder: what is written, and what every report is computed from.
 
-`requests.jsonl` has two kinds of line, `sent` (before the request leaves) and `done` (after its response was stored or
-its failure booked). `attempts.jsonl` has one line per judged answer. All files are append-only.
+`requests.jsonl` has three kinds of line: `sent` (before the request leaves), `done` (after its response was stored or
+its failure booked) and `in_doubt` (on resume: sent, and a kill left neither response nor failure; it is sent again).
+`attempts.jsonl` has one line per judged answer. `faults.jsonl` has one line per infrastructure fault that hit an attempt:
+that attempt is owed, a resume tries it again. All files are append-only.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ class RequestSent(Record):
     event: Literal["sent"] = "sent"
     request_id: str  # key over endpoint, model, sampling parameters, messages, sample index
     model: str
+    sample: int = 0  # the sample index that the request stands for
     time: float  # unix seconds
 
 
@@ -40,6 +43,22 @@ class RequestDone(Record):
     time: float
 
 
+class RequestInDoubt(Record):
+    event: Literal["in_doubt"] = "in_doubt"
+    request_id: str
+    time: float
+
+
+class Fault(Record):
+    """Our trouble, never the model's failure."""
+
+    attempt_id: str  # the attempt that is owed
+    stage: Literal["request", "judge"]
+    message: str  # one line
+    detail: str = ""  # a traceback of our own code, where there is one
+    time: float
+
+
 class StreamVerdict(Record):
     """One stream's judgement of an attempt, reduced from `oracle.verdict.Verdict.to_json()`."""
 
@@ -47,11 +66,16 @@ class StreamVerdict(Record):
     tiers: dict[str, str] = Field(default_factory=dict)
     failure: dict[str, Any] | None = None  # kind, tier, loud, message
     failures: dict[str, dict[str, Any]] = Field(default_factory=dict)  # first failure per failing tier
-    counterexample: dict[str, Any] | None = None
+    counterexample: dict[str, Any] | None = None  # `Counterexample.to_json()`; a long token names its file instead
+    minimized: bool = True  # whether the counterexample was shrunk
+    excluded: list[str] = Field(default_factory=list)  # digests of inputs shown to the author, redrawn in this stream
+    forbidden: list[str] = Field(default_factory=list)  # findings that the prompt forbids (host_compute)
     cases_run: int = 0
+    cases_failed: dict[str, int] = Field(default_factory=dict)  # per tier
     executions: int = 0
     seconds: float = 0.0
     notes: list[str] = Field(default_factory=list)
+    not_exercised: list[str] = Field(default_factory=list)
 
 
 class Attempt(Record):

@@ -1,0 +1,85 @@
+"""`agentloop run` and `agentloop resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from agentloop.config import Settings, load, option, parse_extra_body
+from agentloop.store import find_run
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+    app.command("resume")(resume)
+
+
+def _help(name: str) -> Any:
+    """The option of a setting, with the setting's own description and default."""
+    field = Settings.model_fields[name]
+    default = field.get_default(call_default_factory=True)
+    shown = f" [default: {default}]" if default not in (None, (), {}, "", False) else ""
+    text = f"{field.description}{shown}".replace("[", "\\[")
+    return typer.Option(option(name), help=text[0].upper() + text[1:], show_default=False)
+
+
+def run(
+    model: Annotated[str | None, _help("model")] = None,
+    base_url: Annotated[str | None, _help("base_url")] = None,
+    tasks: Annotated[str | None, _help("tasks")] = None,
+    task_dirs: Annotated[list[str] | None, _help("task_dirs")] = None,
+    prompt_strategy: Annotated[str | None, _help("prompt_strategy")] = None,
+    prompt_dirs: Annotated[list[str] | None, _help("prompt_dirs")] = None,
+    feedback: Annotated[str | None, _help("feedback")] = None,
+    samples: Annotated[int | None, _help("samples")] = None,
+    rounds: Annotated[int | None, _help("rounds")] = None,
+    temperature: Annotated[float | None, _help("temperature")] = None,
+    top_p: Annotated[float | None, _help("top_p")] = None,
+    max_tokens: Annotated[int | None, _help("max_tokens")] = None,
+    timeout: Annotated[float | None, _help("timeout")] = None,
+    tries: Annotated[int | None, _help("tries")] = None,
+    extra_body: Annotated[str | None, _help("extra_body")] = None,
+    backend: Annotated[str | None, _help("backend")] = None,
+    tolerance: Annotated[str | None, _help("tolerance")] = None,
+    domain: Annotated[str | None, _help("domain")] = None,
+    seed: Annotated[int | None, _help("seed")] = None,
+    stop: Annotated[str | None, _help("stop")] = None,
+    name: Annotated[str | None, _help("name")] = None,
+    runs_dir: Annotated[str | None, _help("runs_dir")] = None,
+    concurrency: Annotated[int | None, _help("concurrency")] = None,
+    requests_per_minute: Annotated[float | None, _help("requests_per_minute")] = None,
+    workers: Annotated[int | None, _help("workers")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings; the command line wins.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, and do nothing.")] = False,
+    allow_unsafe: Annotated[bool | None, _help("allow_unsafe")] = None,
+) -> None:
+    """Ask a model for kernels, judge them, tell it what failed, record everything."""
+    given = {key: value for key, value in locals().items() if key in Settings.model_fields}
+    given["extra_body"] = parse_extra_body(extra_body)
+    settings = load(config, {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+    from agentloop import session
+
+    if dry_run:
+        session.dry_run(settings, Console())
+        return
+    raise typer.Exit(session.start(settings, Console()))
+
+
+def resume(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's name under --runs-dir, or its path.")],
+    runs_dir: Annotated[str, typer.Option(help="Folder of run folders.")] = "runs",
+    concurrency: Annotated[int | None, _help("concurrency")] = None,
+    requests_per_minute: Annotated[float | None, _help("requests_per_minute")] = None,
+    workers: Annotated[int | None, _help("workers")] = None,
+    timeout: Annotated[float | None, _help("timeout")] = None,
+    tries: Annotated[int | None, _help("tries")] = None,
+) -> None:
+    """Go on with a run that was stopped or killed, or that is owed attempts."""
+    changes = {key: value for key, value in locals().items() if key in Settings.model_fields and key != "runs_dir"}
+    path = find_run(run, runs_dir)
+    from agentloop import session
+
+    raise typer.Exit(session.resume(path, changes, Console()))

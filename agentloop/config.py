@@ -1,0 +1,208 @@
+"""What a run is asked to do: defaults, then a TOML file, then the command line; and what is written to `config.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from agentloop.errors import UsageError
+
+HOSTED = "https://api.openai.com/v1"
+KEY_VARIABLES = ("AGENTLOOP_API_KEY", "OPENAI_API_KEY")
+
+Arm = Literal["none", "verdict", "naive", "error", "counterexample", "minimized"]
+
+# Settings that change neither a request nor a verdict: a resumed run may have other values for these.
+NEUTRAL = frozenset({"name", "runs_dir", "concurrency", "workers", "timeout", "tries", "requests_per_minute"})
+
+# A recorded answer was given once, to a fixed prompt: these settings are not free.
+RECORDED: dict[str, Any] = {"prompt_strategy": "recorded", "feedback": "none", "samples": 1, "rounds": 1}
+RECORDED_TASKS = "tritonbench_t/*"
+
+
+class Settings(BaseModel):
+    """The settings of one run. TOML keys are the field names; `--prompt-strategy` sets `prompt_strategy`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    model: str = Field("offline", min_length=1, description="a model's name, offline, or recorded:PATH")
+    base_url: str | None = Field(
+        None, description="OpenAI-compatible endpoint (default: OPENAI_BASE_URL, else OpenAI's)"
+    )
+    tasks: str = Field("seed/*", description="comma-separated globs over task ids")
+    task_dirs: tuple[str, ...] = Field((), description="more folders of task suites")
+    prompt_strategy: str = Field("zero_shot", description="how the first request is worded: a folder of prompts/")
+    prompt_dirs: tuple[str, ...] = Field((), description="more folders of prompt strategies")
+    feedback: Arm = Field("minimized", description="what a failed attempt tells the author")
+    samples: int = Field(1, ge=1, description="independent episodes per task")
+    rounds: int = Field(3, ge=1, description="most attempts per episode, the first included")
+    temperature: float | None = Field(0.8, ge=0, description="sampling temperature")
+    top_p: float | None = Field(None, gt=0, le=1, description="nucleus sampling; not sent unless set")
+    max_tokens: int | None = Field(4096, ge=1, description="most tokens per answer")
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict, description="JSON merged into each request; null removes a key"
+    )
+    timeout: float = Field(600.0, gt=0, description="seconds one request may take in all")
+    tries: int = Field(6, ge=1, description="most tries per request before it counts as an infrastructure fault")
+    requests_per_minute: float | None = Field(None, gt=0, description="rate limit on requests; none unless set")
+    concurrency: int = Field(8, ge=1, description="requests in flight at once")
+    workers: int = Field(2, ge=1, description="candidates judged at once")
+    backend: Literal["auto", "interpreter", "cuda"] = Field("auto", description="where candidates run")
+    tolerance: str = Field("derived", description="tolerance policy")
+    domain: Literal["core", "full"] = Field("full", description="the tiers that decide the status")
+    seed: int = Field(0, ge=0, description="master seed of cases and of sampling")
+    stop: Literal["oracle", "naive"] = Field(
+        "oracle", description="what ends an episode: the oracle's feedback stream, or kernelbench"
+    )
+    allow_unsafe: bool = Field(False, description="run candidates without file and network blocking")
+    name: str = Field("", description="the run's folder under --runs-dir; made up from model and time unless given")
+    runs_dir: str = Field("runs", description="folder of run folders")
+
+    @field_validator("tasks", mode="before")
+    @classmethod
+    def _join(cls, value: Any) -> Any:
+        return ",".join(value) if isinstance(value, list) and all(isinstance(glob, str) for glob in value) else value
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, value: str) -> str:
+        if value and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+            raise ValueError("must be a plain folder name: letters, digits, '.', '_' and '-'")
+        return value
+
+    @field_validator("base_url")
+    @classmethod
+    def _http_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must look like http://HOST:PORT/v1")
+        if parts.username or parts.password:
+            raise ValueError(f"must not hold a password; set {KEY_VARIABLES[1]}")
+        return value.rstrip("/")
+
+    @field_validator("extra_body")
+    @classmethod
+    def _ours_stay(cls, value: dict[str, Any]) -> dict[str, Any]:
+        taken = sorted({"model", "messages", "stream", "n"} & set(value))
+        if taken:
+            raise ValueError(f"must not set {', '.join(taken)}: the loop sends one request per answer")
+        return value
+
+    @property
+    def builtin(self) -> bool:
+        """Whether the author is one of ours (a simulation or a recording) and needs neither key nor endpoint."""
+        return self.model == "offline" or self.recorded
+
+    @property
+    def recorded(self) -> bool:
+        return self.model.startswith("recorded:")
+
+    def endpoint(self) -> str:
+        """The real model's endpoint. For a built-in author the loop uses the author's name instead."""
+        return self.base_url or os.environ.get("OPENAI_BASE_URL", "").rstrip("/") or HOSTED
+
+    def parameters(self, seed: int) -> dict[str, Any]:
+        """The sampling parameters of one request, as sent. `seed` is the sample index combined with the run's seed."""
+        given = {"temperature": self.temperature, "top_p": self.top_p, "max_tokens": self.max_tokens, "seed": seed}
+        merged = {key: value for key, value in given.items() if value is not None} | self.extra_body
+        return {key: value for key, value in merged.items() if value is not None}
+
+
+def load(file: str | Path | None, given: Mapping[str, Any]) -> Settings:
+    """Settings from defaults < the TOML file < what the command line gave (None and () mean not given).
+
+    Raises UsageError with one line that names the option and what is allowed.
+    """
+    values = {} if file is None else _read_toml(Path(file))
+    values |= {key: value for key, value in given.items() if value is not None and value != ()}
+    if str(values.get("model", "")).startswith("recorded:"):
+        _fix_recorded(values)
+    settings = build(values, f"--config {file}" if file else "settings")
+    return settings if settings.name else settings.model_copy(update={"name": _make_name(settings.model)})
+
+
+def build(values: Mapping[str, Any], source: str) -> Settings:
+    """Validate settings; `source` names where they came from in the one-line UsageError."""
+    unknown = sorted(set(values) - set(Settings.model_fields))
+    if unknown:
+        allowed = ", ".join(Settings.model_fields)
+        raise UsageError(f"{source}: unknown setting {', '.join(unknown)}; allowed: {allowed}")
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0])
+        message = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{option(field)} ({field}): {message}, got {first['input']!r}") from None
+
+
+def option(field: str) -> str:
+    """The command-line option of a setting."""
+    return {"task_dirs": "--task-dir", "prompt_dirs": "--prompt-dir"}.get(field, "--" + field.replace("_", "-"))
+
+
+def differences(stored: Settings, given: Settings) -> list[str]:
+    """Settings that differ and would change requests or verdicts, as "key: stored X, given Y"."""
+    old, new = stored.model_dump(), given.model_dump()
+    return [
+        f"{key}: stored {old[key]!r}, given {new[key]!r}" for key in old if key not in NEUTRAL and old[key] != new[key]
+    ]
+
+
+def parse_extra_body(text: str | None) -> dict[str, Any] | None:
+    """`--extra-body`: a JSON object."""
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"--extra-body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UsageError("--extra-body must be a JSON object, as '{\"top_k\": 20}'")
+    return value
+
+
+def api_key() -> str:
+    """The key for a real model, from the environment alone. Raises UsageError where there is none."""
+    for variable in KEY_VARIABLES:
+        if os.environ.get(variable):
+            return os.environ[variable]
+    raise UsageError(
+        "no API key: set OPENAI_API_KEY (or AGENTLOOP_API_KEY); a local server takes any string, "
+        "as in `export OPENAI_API_KEY=none`; without a key, try --model offline"
+    )
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--config {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"--config {path} is not TOML: {error}") from None
+
+
+def _fix_recorded(values: dict[str, Any]) -> None:
+    """Fill in the settings a recorded author fixes; refuse others."""
+    for key, fixed in RECORDED.items():
+        if values.setdefault(key, fixed) != fixed:
+            raise UsageError(
+                f"{option(key)} must be {fixed} (or left out) with --model recorded:PATH, got {values[key]}"
+            )
+    values.setdefault("tasks", RECORDED_TASKS)
+
+
+def _make_name(model: str) -> str:
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", model.partition(":")[0]).strip("-.") or "run"
+    return f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -1,0 +1,126 @@
+"""Files that survive a kill: append-only JSON lines, each one fsynced write, and whole files replaced by a rename."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentloop.errors import StorageError, UsageError
+
+
+def read_lines(path: Path) -> tuple[list[dict[str, Any]], bytes]:
+    """The file's records and its torn last line (b"" where there is none); an absent file is empty.
+
+    A last line without its newline is torn unless it is a whole object. Any other line that is not a JSON object means
+    damage that a kill cannot have done: UsageError naming the line. Nothing is changed.
+    """
+    try:
+        *lines, last = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return [], b""
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    records = []
+    for number, line in enumerate(lines, 1):
+        record = _object(line)
+        if record is None:
+            raise UsageError(f"{path} line {number} is damaged; nothing was changed: repair or remove that line")
+        records.append(record)
+    whole = _object(last)
+    return ([*records, whole], b"") if whole is not None else (records, last)
+
+
+class Log:
+    """An append-only file of JSON lines. It is read when made and changed by nothing before `open`."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises UsageError where the file is damaged."""
+        self.path = path
+        self.records, self._torn = read_lines(path)
+        self._fd = -1
+
+    def open(self) -> None:
+        """Open for appending and repair the end that a kill may have left: a torn last line is moved to PATH.torn, a
+        whole one gets its newline. Raises StorageError where the file cannot be written."""
+        with _storage(self.path):
+            if self._torn:
+                _append(self.path.with_name(self.path.name + ".torn"), self._torn + b"\n")
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            size = os.fstat(self._fd).st_size
+            if self._torn:
+                os.ftruncate(self._fd, size - len(self._torn))
+            elif size and os.pread(self._fd, 1, size - 1) != b"\n":
+                os.write(self._fd, b"\n")
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Write one line and wait until it is on disk. After a failed write the file is as it was before."""
+        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+        size = os.fstat(self._fd).st_size
+        with _storage(self.path):
+            try:
+                _write(self._fd, line)
+                os.fsync(self._fd)
+            except OSError:
+                os.ftruncate(self._fd, size)
+                raise
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file at once: readers see the old content or the new, never a part."""
+    partial = path.with_name(f".{path.name}.partial")
+    with _storage(path):
+        try:
+            fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                _write(fd, data)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.replace(partial, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_whole(path, json.dumps(value, indent=1).encode() + b"\n")
+
+
+@contextlib.contextmanager
+def _storage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}; nothing recorded is lost") from None
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _append(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        _write(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)

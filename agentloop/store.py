@@ -1,0 +1,248 @@
+"""A run folder, opened by one process: what was asked, answered and judged, and what may be in doubt.
+
+config.json         settings, versions, hardware, backend, isolation, commit; written once
+requests.jsonl      `sent` before a request leaves, `done` after its response is stored or it failed for good,
+                    `in_doubt` on resume for each request that was sent and neither stored nor failed
+responses/ID.json   one stored response, written whole before it is judged
+attempts.jsonl      one line per judged answer
+faults.jsonl        infrastructure faults: the attempts they hit are owed, not failed
+candidates/ID.py    each distinct candidate source
+counterexamples/    counterexamples whose token is too long for a line
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from agentloop.errors import StorageError, UsageError
+from agentloop.files import Log, write_json, write_whole
+from agentloop.records import Attempt, Fault, RequestDone, RequestInDoubt, RequestSent
+from oracle.case import TOKEN_LIMIT
+from oracle.judge import candidate_id
+
+CONFIG_VERSION = 1
+
+
+def find_run(run: str | Path, runs_dir: str | Path = "runs") -> Path:
+    """The folder of RUN: a path to a run folder, or a name under `runs_dir`. UsageError where there is none."""
+    candidates = [Path(run), Path(runs_dir) / run]
+    for path in candidates:
+        if (path / "config.json").is_file():
+            return path
+    for path in candidates:
+        if path.is_dir() and any(path.iterdir()):
+            raise UsageError(f"{path} is not a run folder: it has no config.json")
+    names = sorted(path.parent.name for path in Path(runs_dir).glob("*/config.json"))
+    have = f"it has {', '.join(names[-8:])}" if names else "it has no run yet: start one with `agentloop run`"
+    raise UsageError(f"no run {str(run)!r} under {runs_dir}; {have}")
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A run's config.json. UsageError where it is absent, damaged or of another version."""
+    try:
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        version, _ = config["version"], config["settings"]
+    except FileNotFoundError:
+        raise UsageError(f"{path} is not a run folder: it has no config.json") from None
+    except OSError as error:
+        raise UsageError(f"{path}/config.json: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"{path}/config.json is damaged or not of a run; nothing was changed") from None
+    if version != CONFIG_VERSION:
+        raise UsageError(f"{path} is of run format {version}; this agentloop reads format {CONFIG_VERSION}")
+    return config
+
+
+class Store:
+    """One open run folder. Every method that writes returns only when the data is on disk.
+
+    `attempts` maps attempt_id to what is recorded; `in_doubt` lists the requests that a kill left in doubt before this
+    opening. Raises UsageError for a foreign, damaged or locked folder (nothing changed), StorageError where it cannot
+    write.
+    """
+
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+        self.path, self.config = path, config
+        self._lock = _take_lock(path)
+        self._logs: list[Log] = []
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.close)
+            self._logs = [Log(path / f"{name}.jsonl") for name in ("attempts", "requests", "faults")]
+            self._attempts, self._requests, self._faults = self._logs
+            self.attempts = _attempts(self._attempts)
+            _check_requests(self._requests)
+            self._prepare()
+            self._stored = {file.stem for file in (path / "responses").glob("*.json")}
+            self._candidates = {file.stem for file in (path / "candidates").glob("*.py")}
+            self.in_doubt = self._book_doubts()
+            stack.pop_all()
+
+    @classmethod
+    def create(cls, path: Path, config: dict[str, Any]) -> Store:
+        """A new run folder; the folder must be absent or hold nothing but what a killed `create` leaves."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(file.name not in (".lock", ".config.json.partial") for file in path.iterdir()):
+                raise UsageError(f"{path} exists and is not an empty folder; choose another --name")
+        except OSError as error:
+            raise UsageError(f"--runs-dir: cannot create {path}: {error.strerror}") from None
+        write_json(path / "config.json", config)
+        return cls(path, config)
+
+    @classmethod
+    def open(cls, path: Path) -> Store:
+        return cls(path, read_config(path))
+
+    def has_response(self, request_id: str) -> bool:
+        return request_id in self._stored
+
+    def response(self, request_id: str) -> dict[str, Any]:
+        """A stored response, as given to `save_response`."""
+        path = self.path / "responses" / f"{request_id}.json"
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise UsageError(f"{path} is damaged; remove that file to have the request sent again") from None
+
+    def sent(self, request_id: str, model: str, sample: int) -> None:
+        """Log a request before it leaves."""
+        self._requests.append(_line(RequestSent(request_id=request_id, model=model, sample=sample, time=time.time())))
+
+    def save_response(
+        self, request_id: str, response: dict[str, Any], tries: int, retries: list[dict[str, Any]]
+    ) -> None:
+        """Store a response whole, then book it."""
+        write_json(self.path / "responses" / f"{request_id}.json", response)
+        self._stored.add(request_id)
+        seconds = response.get("seconds", 0.0)
+        self._done(request_id, outcome="stored", tries=tries, retries=retries, seconds=seconds)
+
+    def failed(self, request_id: str, error: str, tries: int, retries: list[dict[str, Any]]) -> None:
+        """Book a request that failed for good; a resume sends it again."""
+        self._done(request_id, outcome="failed", tries=tries, retries=retries, error=error)
+
+    def fault(self, attempt_id: str, stage: Literal["request", "judge"], message: str, detail: str = "") -> None:
+        """Book an infrastructure fault; the attempt stays owed."""
+        record = Fault(attempt_id=attempt_id, stage=stage, message=message, detail=detail, time=time.time())
+        self._faults.append(_line(record))
+
+    def add(self, attempt: Attempt) -> Attempt:
+        """Record an attempt, each attempt_id once; returned as a later opening will read it."""
+        if attempt.attempt_id in self.attempts:
+            raise ValueError(f"attempt {attempt.attempt_id} is already recorded")
+        line = _line(attempt)
+        self._attempts.append(line)
+        return self.attempts.setdefault(attempt.attempt_id, Attempt(**line))
+
+    def save_candidate(self, source: str) -> str:
+        """Store a source once, under its digest, which is returned."""
+        name = candidate_id(source)
+        if name not in self._candidates:
+            write_whole(self.path / "candidates" / f"{name}.py", source.encode("utf-8", "replace"))
+            self._candidates.add(name)
+        return name
+
+    def shorten(self, counterexample: dict[str, Any]) -> dict[str, Any]:
+        """A counterexample whose token fits on a line: a longer one is stored and its file named instead."""
+        token = counterexample["token"]
+        if len(token) <= TOKEN_LIMIT:
+            return counterexample
+        name = f"counterexamples/{hashlib.blake2b(token.encode(), digest_size=8).hexdigest()}.json"
+        write_json(self.path / name, counterexample)
+        return counterexample | {"token": name}
+
+    def close(self) -> None:
+        """Release the folder; safe to call twice."""
+        for log in self._logs:
+            log.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _prepare(self) -> None:
+        """The first change to the folder, after all of it was read and found whole."""
+        for log in self._logs:
+            log.open()
+        try:
+            for folder in ("responses", "candidates", "counterexamples"):
+                (self.path / folder).mkdir(exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot write {self.path}: {error.strerror}; nothing recorded is lost") from None
+
+    def _done(self, request_id: str, **fields: Any) -> None:
+        self._requests.append(_line(RequestDone(request_id=request_id, time=time.time(), **fields)))
+
+    def _book_doubts(self) -> list[str]:
+        """Requests that were sent and neither stored nor booked as failed: log each, so that the count outlives this
+        process. A response stored just before a kill gets its missing `done` line."""
+        open_ids: dict[str, None] = {}
+        for record in self._requests.records:
+            if record["event"] == "sent":
+                open_ids[record["request_id"]] = None
+            else:
+                open_ids.pop(record["request_id"], None)
+        doubts = []
+        for request_id in open_ids:
+            if request_id in self._stored:
+                self._done(request_id, outcome="stored", tries=1, note="booked on resume; its tries are not known")
+            else:
+                self._requests.append(_line(RequestInDoubt(request_id=request_id, time=time.time())))
+                doubts.append(request_id)
+        return doubts
+
+
+def _line(record: BaseModel) -> dict[str, Any]:
+    return record.model_dump(mode="json")
+
+
+def _take_lock(path: Path) -> int:
+    """An exclusive lock that ends with the process, however it ends."""
+    try:
+        fd = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}; nothing recorded is lost") from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
+        os.close(fd)
+        raise UsageError(f"{path} is in use by process {holder}; wait for it or stop it") from None
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, str(os.getpid()).encode(), 0)
+    return fd
+
+
+def _attempts(log: Log) -> dict[str, Attempt]:
+    attempts: dict[str, Attempt] = {}
+    for number, record in enumerate(log.records, 1):
+        try:
+            attempt = Attempt(**record)
+        except (ValidationError, TypeError):
+            message = "is not an attempt of this version"
+        else:
+            message = "repeats an attempt" if attempt.attempt_id in attempts else ""
+            attempts[attempt.attempt_id] = attempt
+        if message:
+            raise UsageError(f"{log.path} line {number} {message}; nothing was changed: repair or remove that line")
+    return attempts
+
+
+def _check_requests(log: Log) -> None:
+    for number, record in enumerate(log.records, 1):
+        if record.get("event") not in ("sent", "done", "in_doubt") or not isinstance(record.get("request_id"), str):
+            raise UsageError(f"{log.path} line {number} is not a request's; nothing was changed: repair or remove it")
