@@ -23,22 +23,22 @@ DrawBlock = Callable[[Draws, int, int, Float], Block]
 @dataclass(frozen=True)
 class Regime:
     """`doc` is one line. `dtypes`: where the regime tells something that others do not (None: everywhere).
-    `extreme`: its magnitudes would drown other arguments' effects, so that it is tried on one tensor first."""
+    `alone`: on every tensor at once it would drown most faults, so that it is tried on one tensor first."""
 
     name: str
     doc: str
     draw: DrawBlock
     dtypes: tuple[str, ...] | None = None
-    extreme: bool = False
+    alone: bool = False
 
 
 REGIMES: dict[str, Regime] = {}
 
 
-def _regime(dtypes: tuple[str, ...] | None = None, extreme: bool = False) -> Callable[[DrawBlock], DrawBlock]:
+def _regime(dtypes: tuple[str, ...] | None = None, alone: bool = False) -> Callable[[DrawBlock], DrawBlock]:
     def register(draw: DrawBlock) -> DrawBlock:
         name = draw.__name__.strip("_")
-        REGIMES[name] = Regime(name, (draw.__doc__ or "").strip(), draw, dtypes, extreme)
+        REGIMES[name] = Regime(name, (draw.__doc__ or "").strip(), draw, dtypes, alone)
         return draw
 
     return register
@@ -100,27 +100,27 @@ def small(draws: Draws, rows: int, n: int, info: Float) -> Block:
     return _signs(draws, rows, n) * np.ldexp(_span(draws, rows, n, 1.0, 2.0), -14 + exponent)
 
 
-@_regime(extreme=True)
+@_regime(alone=True)
 def tiny(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """around the smallest normal number of the dtype, subnormal numbers included"""
     exponent = draws.bits(rows * n, 3).reshape(rows, n) - 6
     return _signs(draws, rows, n) * np.ldexp(_span(draws, rows, n, 1.0, 2.0), exponent) * info.smallest_normal
 
 
-@_regime(extreme=True)
+@_regime(alone=True)
 def large(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """half the elements within a factor of two of max/10 of the dtype, half uniform in [-4, 4)"""
     big = _signs(draws, rows, n) * _span(draws, rows, n, 0.5, 2.0) * (info.max / 10)
     return np.where(draws.bits(rows * n, 1).reshape(rows, n) == 1, big, uniform(draws, rows, n, info))
 
 
-@_regime(extreme=True)
+@_regime(alone=True)
 def max_over_10(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """uniform within max/10 of the dtype, either sign (a published adversarial bucket)"""
     return _span(draws, rows, n, -1.0, 1.0) * (info.max / 10)
 
 
-@_regime(extreme=True)
+@_regime(alone=True)
 def moderate_large(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """magnitudes 2^7 to 2^13, each row with all exponents: exp overflows unless shifted by the row's maximum"""
     exponent = draws.bits(rows * n, 32).reshape(rows, n) % 6
@@ -129,7 +129,7 @@ def moderate_large(draws: Draws, rows: int, n: int, info: Float) -> Block:
     return block
 
 
-@_regime()
+@_regime(alone=True)
 def spread(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """in [-4, 4) but 64 at one and -64 at the other end of each row: a spread of 128, beyond exp's float32 range"""
     block = uniform(draws, rows, n, info)
@@ -138,14 +138,14 @@ def spread(draws: Draws, rows: int, n: int, info: Float) -> Block:
     return block
 
 
-@_regime(extreme=True)
+@_regime(alone=True)
 def offset(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """a mean of -4096 (odd rows 4096) far above the deviation (1, or 2 spacings of the dtype): cancellation"""
     deviation = max(1.0, 2 * 4096.0 * info.eps)
     return _column(rows, -4096.0, 4096.0) + deviation * normal(draws, rows, n, info)
 
 
-@_regime(dtypes=("float16",), extreme=True)
+@_regime(dtypes=("float16",))
 def overflow_f16(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """about 256 (odd rows: second half negative): squares, products and partial sums pass 65504, results need not"""
     block = 256.0 + draws.bits(rows * n, 3).reshape(rows, n) * 0.25
@@ -163,13 +163,13 @@ def half_sum(draws: Draws, rows: int, n: int, info: Float) -> Block:
 # Patterns.
 
 
-@_regime()
+@_regime(alone=True)
 def zeros(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """all zero"""
     return np.zeros((rows, n))
 
 
-@_regime()
+@_regime(alone=True)
 def signed_zeros(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """0 and -0 at random, one row in four uniform"""
     block = 0.0 * _signs(draws, rows, n)
@@ -177,13 +177,13 @@ def signed_zeros(draws: Draws, rows: int, n: int, info: Float) -> Block:
     return block
 
 
-@_regime()
+@_regime(alone=True)
 def equal(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """one value everywhere"""
     return np.broadcast_to(uniform(draws, 1, 1, info), (rows, n))
 
 
-@_regime()
+@_regime(alone=True)
 def constant_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """each row one value (no deviation), row 0 all zero"""
     column = uniform(draws, rows, 1, info)
@@ -213,7 +213,7 @@ def ties(draws: Draws, rows: int, n: int, info: Float) -> Block:
     return block
 
 
-@_regime()
+@_regime(alone=True)
 def outlier(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """near-normal with one outlier of ±1024 a row: last, first past the last power of two, first, middle, in turn"""
     block = normal(draws, rows, n, info)
@@ -232,17 +232,28 @@ def correlated(draws: Draws, rows: int, n: int, info: Float) -> Block:
 # Non-finite values.
 
 
-@_regime()
+@_regime(alone=True)
 def nonfinite(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """uniform, one element in twenty replaced by NaN, Inf, -Inf or 0; at least one"""
     block = uniform(draws, rows, n, info)
     hit = draws.integers(rows * n, 20).reshape(rows, n) == 0
     hit.flat[draws.integer(rows * n)] = True
-    block[hit] = np.array([np.nan, np.inf, -np.inf, 0.0])[draws.bits(rows * n, 2).reshape(rows, n)[hit]]
+    return _inject(draws, block, hit)
+
+
+@_regime(alone=True)
+def nan_injected(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """as the seed paper's companion: uniform in [-10, 10), each element NaN, Inf, -Inf or 0 with probability 5%"""
+    block = published(draws, rows, n, info)
+    return _inject(draws, block, draws.integers(rows * n, 20).reshape(rows, n) == 0)
+
+
+def _inject(draws: Draws, block: Block, hit: np.ndarray) -> Block:
+    block[hit] = np.array([np.nan, np.inf, -np.inf, 0.0])[draws.bits(block.size, 2).reshape(block.shape)[hit]]
     return block
 
 
-@_regime()
+@_regime(alone=True)
 def one_nan(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """uniform with one NaN: the last element of one row"""
     block = uniform(draws, rows, n, info)
@@ -250,7 +261,7 @@ def one_nan(draws: Draws, rows: int, n: int, info: Float) -> Block:
     return block
 
 
-@_regime()
+@_regime(alone=True)
 def one_inf(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """uniform with one Inf, the last element of one row, and one -Inf, the first element of the row before it"""
     block = uniform(draws, rows, n, info)
@@ -259,7 +270,7 @@ def one_inf(draws: Draws, rows: int, n: int, info: Float) -> Block:
     return block
 
 
-@_regime()
+@_regime(alone=True)
 def infinite_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """rows in turn: all -Inf, -Inf but the last element, uniform, all Inf"""
     block = uniform(draws, rows, n, info)

@@ -1,0 +1,62 @@
+"""The default portfolio: which cases judge a candidate, ordered by what is likely to reveal most for the fewest executions.
+
+Proposals are made as changes from the base case: in each tier first one thing changed, then combinations. The tier of a
+case follows from what it changes (the latest of their tiers), so a failure is booked where it belongs. Of the proposals at
+most `limit` per dtype are chosen, in turn from each tier. What is drawn (which boundary, which combination) depends on the
+seed; that a boundary of each kind is there does not.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from oracle.case import Case
+from oracle.errors import UsageError
+from oracle.proposals import Proposer
+from oracle.schema import DOMAINS, FULL_TIERS, Task
+from oracle.tiers import changes
+
+
+def portfolio(
+    task: Task,
+    *,
+    domain: str = "full",
+    seed: int = 0,
+    stream: str = "score",
+    limit: int = 40,
+    exclude: frozenset[str] = frozenset(),
+) -> list[Case]:
+    """Cases of a domain, tier by tier, one-change cases first; at most `limit` of the full domain per dtype.
+
+    The core domain's cases are those of the full one, and a smaller limit's those of a larger one. A case whose input
+    digest is in `exclude` is drawn again, at other sizes if need be, and left out if nothing new can be drawn.
+    """
+    if domain not in DOMAINS:
+        raise UsageError(f"--domain {domain!r}: must be one of {', '.join(DOMAINS)}")
+    if limit < 1:
+        raise UsageError(f"--cases {limit}: must be at least 1")
+    proposer = Proposer(task, seed, stream)
+    proposals = proposer.all()
+    chosen = [
+        case for dtype in task.dtypes for case in _choose([c for c in proposals if c.dtype == dtype], task, limit)
+    ]
+    chosen.sort(key=lambda case: (FULL_TIERS.index(case.tier), len(changes(task, case)) > 1))
+    kept = [case for case in chosen if case.tier in DOMAINS[domain]]
+    return [fresh for case in kept if (fresh := proposer.outside(case, exclude) if exclude else case) is not None]
+
+
+def _choose(proposals: list[Case], task: Task, limit: int) -> list[Case]:
+    """At most `limit`, in turn from each tier; within a tier two one-change cases for each combination."""
+    lanes = []
+    for tier in FULL_TIERS:
+        single = [case for case in proposals if case.tier == tier and len(changes(task, case)) <= 1]
+        several = [case for case in proposals if case.tier == tier and len(changes(task, case)) > 1]
+        lanes.append(_merge(single, several))
+    turns = (case for turn in zip_longest(*lanes) for case in turn if case is not None)
+    taken = {id(case) for case, _ in zip(turns, range(limit), strict=False)}
+    return [case for case in proposals if id(case) in taken]
+
+
+def _merge(single: list[Case], several: list[Case]) -> list[Case]:
+    pairs = zip_longest(single[0::2], single[1::2], several)
+    return [case for group in pairs for case in group if case is not None]
