@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from oracle.case import Case, Replay
 from oracle.diagnose import diagnose
 from oracle.inputs import Inputs
 from oracle.integrity import COMPARE, Breach, attribute, examine, run_check
-from oracle.minimize import minimize
+from oracle.minimize import NotFailing, minimize
 from oracle.naive import PROFILES, run_naive
 from oracle.portfolio import portfolio
 from oracle.reference import ReferenceCache
@@ -258,7 +259,8 @@ class _Judgement:
                 again = run_check(runner, smaller, check)
                 return again.failure is not None and _family(again.failure.kind) == _family(kind)
 
-            case = minimize(trial.case, failing, task=runner.task)
+            with contextlib.suppress(NotFailing):  # then it is shown as found
+                case = minimize(trial.case, failing, task=runner.task)
             shown = run_check(runner.fresh(), case, check)
             trial = shown if shown.failure is not None else trial
         replay = Replay(trial.case, judge.tolerance.name, judge.backend.name, check, before)
