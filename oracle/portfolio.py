@@ -16,6 +16,9 @@ from oracle.proposals import Proposer
 from oracle.schema import DOMAINS, FULL_TIERS, Task
 from oracle.tiers import changes
 
+# Cases that a tier gives in one turn of the choice.
+SHARES = {"base": 1, "shapes": 3, "dtypes": 3, "values": 4, "keywords": 2, "empty": 1, "layouts": 2}
+
 
 def portfolio(
     task: Task,
@@ -46,17 +49,20 @@ def portfolio(
 
 
 def _choose(proposals: list[Case], task: Task, limit: int) -> list[Case]:
-    """At most `limit`, in turn from each tier; within a tier two one-change cases for each combination."""
-    lanes = []
-    for tier in FULL_TIERS:
-        single = [case for case in proposals if case.tier == tier and len(changes(task, case)) <= 1]
-        several = [case for case in proposals if case.tier == tier and len(changes(task, case)) > 1]
-        lanes.append(_merge(single, several))
-    turns = (case for turn in zip_longest(*lanes) for case in turn if case is not None)
-    taken = {id(case) for case, _ in zip(turns, range(limit), strict=False)}
-    return [case for case in proposals if id(case) in taken]
+    """At most `limit`, in turns: each tier gives its share of a turn, one-change cases and combinations mixed."""
+    lanes = {tier: _mix([case for case in proposals if case.tier == tier], task) for tier in FULL_TIERS}
+    order: list[Case] = []
+    while any(lanes.values()):
+        for tier, lane in lanes.items():
+            order += lane[: SHARES[tier]]
+            del lane[: SHARES[tier]]
+    taken = {case.index for case in order[:limit]}
+    return [case for case in proposals if case.index in taken]
 
 
-def _merge(single: list[Case], several: list[Case]) -> list[Case]:
-    pairs = zip_longest(single[0::2], single[1::2], several)
-    return [case for group in pairs for case in group if case is not None]
+def _mix(cases: list[Case], task: Task) -> list[Case]:
+    """Two one-change cases, then a combination, and so on."""
+    single = [case for case in cases if len(changes(task, case)) <= 1]
+    several = [case for case in cases if len(changes(task, case)) > 1]
+    groups = zip_longest(single[0::2], single[1::2], several)
+    return [case for group in groups for case in group if case is not None]
