@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from oracle.dtypes import FLOATS, NUMPY
+from oracle.errors import InfrastructureError
 from oracle.inputs import Inputs
 from oracle.layouts import guard_mask
 from oracle.poison import poisoned
@@ -48,7 +49,10 @@ class Comparison:
 
 
 def compare(expected: Expected, outcome: Outcome, task: Task, inputs: Inputs, tolerance: Policy) -> Comparison:
-    """Judge one call: how it ended, memory it must not touch, structure, then values. The first fault found counts."""
+    """Judge one call: how it ended, memory it must not touch, structure, then values. The first fault found counts.
+
+    Raises InfrastructureError where the inputs' storages were not read back after the call: the backend's part.
+    """
     fault = (
         _ended(outcome) or _late(outcome) or _memory(outcome, task, inputs) or _form(expected, outcome, task, tolerance)
     )
@@ -103,8 +107,10 @@ def _late(outcome: Outcome) -> Comparison | None:
 
 def _memory(outcome: Outcome, task: Task, inputs: Inputs) -> Comparison | None:
     """Bytes of the inputs' storages that changed: outside the elements, or in an argument that must not change."""
-    writable = _writable(task, inputs)
-    for buffer, after in zip(inputs.call().buffers(), outcome.storages, strict=False):
+    writable, buffers = _writable(task, inputs), inputs.call().buffers()
+    if len(outcome.storages) < len(buffers):
+        raise InfrastructureError(f"{len(outcome.storages)} of {len(buffers)} input storages were read back")
+    for buffer, after in zip(buffers, outcome.storages, strict=False):
         if after.nbytes != buffer.storage.nbytes:
             return Comparison("out_of_bounds", f"the storage of {buffer.name} changed its size")
         changed = np.flatnonzero(buffer.storage.reshape(-1) != after.view(np.uint8).reshape(-1))
