@@ -97,7 +97,7 @@ class Prompter:
         try:
             return self._environment.get_template(name).render(view).strip()
         except jinja2.TemplateNotFound as error:
-            raise UsageError(f"--prompt-strategy {self.strategy.name}: template {error} does not exist") from None
+            raise UsageError(f"--prompt-strategy {self.strategy.name}: template {error.name} does not exist") from None
         except jinja2.TemplateSyntaxError as error:
             raise UsageError(
                 f"template {error.filename or name}:{error.lineno} does not parse: {error.message}"

@@ -318,7 +318,7 @@ def _row_major(shape: list[int]) -> list[int]:
 
 
 def _line(text: str) -> str:
-    return _cut(" ".join(str(text).split()))
+    return _cut(_fenceless(" ".join(str(text).split())))
 
 
 def _cut(text: str) -> str:
