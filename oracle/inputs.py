@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from oracle import layouts, values
+from oracle import drawing, layouts
 from oracle.case import Case
 from oracle.dtypes import FLOATS, NUMPY, to_torch, to_torch64
 from oracle.errors import UsageError
 from oracle.poison import pattern
 from oracle.rng import Draws
 from oracle.schema import Form, Keyword, Task, Tensor, shape_entry
+from oracle.values import REGIMES
 from oracle.worker.protocol import Argument, Call, TensorBuffer
 
 ELEMENT_LIMIT = 1 << 24  # elements over all tensors of a case
@@ -148,12 +149,12 @@ def _drawn(case: Case, tensor: Tensor, dtype: str, ignored: int | None) -> np.nd
     if tensor.values == "out":
         return np.broadcast_to(pattern(dtype, 0).view(NUMPY[dtype]), shape)
     if tensor.values == "index":
-        return values.indices(regime, draws, shape, dtype, shape_entry(tensor.high or 0, case.dims), ignored)
+        return drawing.indices(regime, draws, shape, dtype, shape_entry(tensor.high or 0, case.dims), ignored)
     if dtype == "bool":
-        return values.mask(regime, draws, shape)
+        return drawing.mask(regime, draws, shape)
     if dtype in FLOATS:
-        return values.floats(regime, draws, shape, dtype, tensor.values == "positive")
-    return values.whole(regime, draws, shape, dtype)
+        return drawing.floats(regime, draws, shape, dtype, tensor.values == "positive")
+    return drawing.whole(regime, draws, shape, dtype)
 
 
 def _explicit(tensor: Tensor, flat: list[Any], dims: Mapping[str, int], dtype: str, ignored: int | None) -> np.ndarray:
@@ -165,7 +166,7 @@ def _explicit(tensor: Tensor, flat: list[Any], dims: Mapping[str, int], dtype: s
     try:
         wide = np.array(flat, dtype=np.float64 if dtype in FLOATS else np.int64)
         with np.errstate(over="ignore"):
-            array = values.round_to(wide, dtype) if dtype in FLOATS else wide.astype(NUMPY[dtype])
+            array = drawing.round_to(wide, dtype) if dtype in FLOATS else wide.astype(NUMPY[dtype])
     except (ValueError, TypeError, OverflowError):
         raise UsageError(f"case values of {tensor.name} must be numbers, or nan, inf, -inf where floats") from None
     if wide.shape != (count,) or not np.array_equal(array.astype(wide.dtype), wide, equal_nan=dtype in FLOATS):
@@ -192,7 +193,7 @@ def _check(task: Task, case: Case) -> Form:
     _known("dtype", case.dtype, FLOATS)
     form = forms[case.form]
     names = {tensor.name for tensor in form.tensors}
-    for label, value, options in (("layout", case.layout, layouts.LAYOUTS), ("regime", case.regime, values.REGIMES)):
+    for label, value, options in (("layout", case.layout, layouts.LAYOUTS), ("regime", case.regime, REGIMES)):
         plain, colon, only = str(value).partition(":")
         _known(label, plain, options)
         _known(f"{label} tensor", only if colon else next(iter(names)), names)

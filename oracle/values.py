@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oracle.dtypes import FLOATS, NUMPY, Float
+from oracle.dtypes import Float
 from oracle.rng import Draws
 
 Block = np.ndarray  # float64, rows × n
@@ -102,16 +102,18 @@ def small(draws: Draws, rows: int, n: int, info: Float) -> Block:
 
 @_regime(alone=True)
 def tiny(draws: Draws, rows: int, n: int, info: Float) -> Block:
-    """around the smallest normal number of the dtype, subnormal numbers included"""
+    """around the smallest normal number of the dtype, subnormal ones included; odd rows around 64 times its root"""
     exponent = draws.bits(rows * n, 3).reshape(rows, n) - 6
-    return _signs(draws, rows, n) * np.ldexp(_span(draws, rows, n, 1.0, 2.0), exponent) * info.smallest_normal
+    unit = _column(rows, info.smallest_normal, 64 * math.sqrt(info.smallest_normal))
+    return _signs(draws, rows, n) * np.ldexp(_span(draws, rows, n, 1.0, 2.0), exponent) * unit
 
 
 @_regime(alone=True)
 def large(draws: Draws, rows: int, n: int, info: Float) -> Block:
-    """half the elements within a factor of two of max/10 of the dtype, half uniform in [-4, 4)"""
-    big = _signs(draws, rows, n) * _span(draws, rows, n, 0.5, 2.0) * (info.max / 10)
-    return np.where(draws.bits(rows * n, 1).reshape(rows, n) == 1, big, uniform(draws, rows, n, info))
+    """half the elements within a factor of two of max/10 of the dtype (odd rows: of its root/64), half as uniform"""
+    big = _span(draws, rows, n, 0.5, 2.0) * _column(rows, info.max / 10, math.sqrt(info.max) / 64)
+    hit = draws.bits(rows * n, 1).reshape(rows, n) == 1
+    return np.where(hit, _signs(draws, rows, n) * big, uniform(draws, rows, n, info))
 
 
 @_regime(alone=True)
@@ -234,11 +236,14 @@ def correlated(draws: Draws, rows: int, n: int, info: Float) -> Block:
 
 @_regime(alone=True)
 def nonfinite(draws: Draws, rows: int, n: int, info: Float) -> Block:
-    """uniform, one element in twenty replaced by NaN, Inf, -Inf or 0; at least one"""
+    """uniform, rows in turn: one element in twenty NaN, Inf, -Inf or 0; the same with -Inf only; with Inf only; none"""
     block = uniform(draws, rows, n, info)
     hit = draws.integers(rows * n, 20).reshape(rows, n) == 0
-    hit.flat[draws.integer(rows * n)] = True
-    return _inject(draws, block, hit)
+    hit[np.arange(rows), draws.integers(rows, n)] = True
+    hit[3::4] = False
+    _inject(draws, block, hit)
+    block[1::4][hit[1::4]], block[2::4][hit[2::4]] = -np.inf, np.inf
+    return block
 
 
 @_regime(alone=True)
@@ -293,64 +298,3 @@ def masked_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
 def all_ignored(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """indices that can be ignored are all ignored"""
     return uniform(draws, rows, n, info)
-
-
-# Drawing one tensor.
-
-
-def floats(regime: str, draws: Draws, shape: tuple[int, ...], dtype: str, positive: bool = False) -> np.ndarray:
-    """Values of a floating tensor in `dtype`; `positive` takes absolute values (zero stays zero)."""
-    rows, n = _block_shape(shape)
-    if rows * n == 0:
-        return np.zeros(shape, dtype=NUMPY[dtype])
-    block = REGIMES[regime].draw(draws, rows, n, FLOATS[dtype]).reshape(shape)
-    return round_to(np.abs(block) if positive else block, dtype)
-
-
-def whole(regime: str, draws: Draws, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Values of an integer tensor that is no index: the regime's float32 values, rounded and kept within ±127."""
-    block = np.nan_to_num(floats(regime, draws, shape, "float32").astype(np.float64), posinf=127.0, neginf=-127.0)
-    limits = np.iinfo(NUMPY[dtype])
-    return np.rint(np.clip(block, max(-127, limits.min), 127)).astype(NUMPY[dtype])
-
-
-def mask(regime: str, draws: Draws, shape: tuple[int, ...]) -> np.ndarray:
-    """About three of four True. Every row has a True element, except in regime `masked_rows`."""
-    rows, n = _block_shape(shape)
-    if rows * n == 0:
-        return np.zeros(shape, dtype=np.bool_)
-    block = draws.bits(rows * n, 2).reshape(rows, n) != 0
-    block[np.arange(rows), draws.integers(rows, n)] = True
-    if regime == "masked_rows":
-        block[0::4], block[1::4], block[2::4, :-1], block[2::4, -1] = False, True, False, True
-    return block.reshape(shape)
-
-
-def indices(
-    regime: str, draws: Draws, shape: tuple[int, ...], dtype: str, high: int, ignored: int | None = None
-) -> np.ndarray:
-    """Integers in [0, high), both ends planted. `ignored` replaces about one in four, but never all of them, except in
-    regime `all_ignored`."""
-    count = math.prod(shape)
-    drawn = draws.integers(count, max(high, 1))
-    if count > 1:
-        drawn[0], drawn[-1] = 0, high - 1
-    if ignored is not None and count:
-        drawn[draws.bits(count, 2) == 0] = ignored
-        if regime == "all_ignored":
-            drawn[:] = ignored
-        else:
-            drawn[draws.integer(count)] = (ignored + 1) % high
-    return drawn.astype(NUMPY[dtype]).reshape(shape)
-
-
-def round_to(block: np.ndarray, dtype: str) -> np.ndarray:
-    """Float64 rounded to nearest even in `dtype` (bfloat16 by way of float32: exact for the 24-bit values drawn here)."""
-    if dtype == "bfloat16":
-        block = block.astype(np.float32)
-    return block.astype(NUMPY[dtype])
-
-
-def _block_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    n = shape[-1] if shape else 1
-    return math.prod(shape[:-1]), n
