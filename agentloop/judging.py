@@ -16,10 +16,9 @@ from agentloop.store import Store
 from oracle.case import Case
 from oracle.errors import InfrastructureError
 from oracle.inputs import build
-from oracle.judge import candidate_id
 from oracle.naive import PROFILES
 from oracle.schema import DOMAINS, Task
-from oracle.verdict import FAIL, Counterexample, Failure, NaiveResult, Verdict
+from oracle.verdict import FAIL, Counterexample, Failure, NaiveResult, Verdict, candidate_id
 
 SHOWING_ARMS = ("counterexample", "minimized")
 

@@ -27,7 +27,7 @@ from agentloop.errors import StorageError, UsageError
 from agentloop.files import Log, write_json, write_whole
 from agentloop.records import Attempt, Fault, RequestDone, RequestInDoubt, RequestSent
 from oracle.case import TOKEN_LIMIT
-from oracle.judge import candidate_id
+from oracle.verdict import candidate_id
 
 CONFIG_VERSION = 1
 

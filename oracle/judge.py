@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from oracle.runner import Runner, Trial, no_launch
 from oracle.schema import DOMAINS, Task
 from oracle.static import check_source
 from oracle.tolerance import policy
-from oracle.verdict import FAIL, PASS, UNJUDGED, Counterexample, Failure, NaiveResult, Verdict
+from oracle.verdict import FAIL, PASS, UNJUDGED, Counterexample, Failure, NaiveResult, Verdict, candidate_id
 from oracle.worker.protocol import Backend
 
 VALUES_SHOWN = 64  # elements of an input or output shown in full; larger ones show their worst elements only
@@ -275,11 +274,6 @@ class _Judgement:
             executions=runner.executions - used,
             original=None if found is trial else found.case.to_json(),
         )
-
-
-def candidate_id(source: str) -> str:
-    """Name of a candidate: the digest of its source."""
-    return hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
 
 
 def diagnosis(trial: Trial, task: Task) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -174,3 +175,8 @@ class Verdict:
             "seconds": round(self.seconds, 3),
             "executions": self.executions,
         }
+
+
+def candidate_id(source: str) -> str:
+    """Name of a candidate: the digest of its source."""
+    return hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()

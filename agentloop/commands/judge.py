@@ -15,10 +15,10 @@ from agentloop.content import find_tasks, load_tasks
 from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, UsageError
 from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
-from oracle.judge import Judge, candidate_id, diagnosis, shown_inputs, shown_outputs
+from oracle.judge import Judge, diagnosis, shown_inputs, shown_outputs
 from oracle.schema import DOMAINS, Task
 from oracle.tolerance import RULES
-from oracle.verdict import FAIL, UNJUDGED, Verdict
+from oracle.verdict import FAIL, UNJUDGED, Verdict, candidate_id
 
 BACKENDS = ("auto", "interpreter", "cuda")
 SOURCE_BYTES = 4 << 20

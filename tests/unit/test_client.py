@@ -1,0 +1,221 @@
+"""The client against a real server: what is retried, what stops a run, what is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import time
+from typing import Any
+
+import pytest
+
+from agentloop import Reply, Request
+from agentloop.client import MAX_BODY, Client, RequestFailed, retry_after
+from agentloop.errors import UsageError
+from tests.helpers.servers import Behaviour, breaks_off, completion, drips, hangs, refuses, says, sends, serving
+
+REQUEST = Request("m", ({"role": "user", "content": "write"},), {"temperature": 0.5, "seed": 3, "top_k": 20}, 3)
+GOOD = says("fine")
+
+
+def ask(url: str, answered: bool = True, **settings: Any) -> Reply:
+    async def go() -> Reply:
+        client = Client(url, "key", **{"pause": 0.01, "tries": 4, "timeout": 2.0} | settings)
+        client.answered = answered
+        try:
+            return await client.ask(REQUEST, "id")
+        finally:
+            await client.close()
+
+    return asyncio.run(go())
+
+
+def test_sends_what_was_asked_and_reads_what_came() -> None:
+    with serving(GOOD) as server:
+        reply = ask(server.base_url)
+    assert (reply.answer.text, reply.answer.finish_reason, reply.tries, reply.retries) == ("fine", "stop", 1, [])
+    assert (reply.answer.prompt_tokens, reply.answer.completion_tokens) == (7, 3)
+    [body] = server.log
+    assert body == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "write"}],
+        "temperature": 0.5,
+        "seed": 3,
+        "top_k": 20,
+    }
+
+
+BAD_ONCE: dict[str, tuple[Behaviour, int | None]] = {
+    "429": (refuses(429, "rate_limit_exceeded"), 429),
+    "429 retry-after seconds": (refuses(429, retry_after="0"), 429),
+    "429 retry-after-ms": (refuses(429, retry_after_ms="5"), 429),
+    "429 retry-after date": (refuses(429, retry_after=email.utils.formatdate(0, usegmt=True)), 429),
+    "429 retry-after nonsense": (refuses(429, retry_after="soon"), 429),
+    "408": (refuses(408), 408),
+    "409": (refuses(409), 409),
+    "500": (refuses(500), 500),
+    "502 page": (sends(b"<html>bad gateway</html>", 502, content_type="text/html"), 502),
+    "503": (refuses(503), 503),
+    "529": (refuses(529, "overloaded_error"), 529),
+    "broken off": (breaks_off, None),
+    "page with 200": (sends(b"<!doctype html><html>hello</html>", content_type="text/html"), None),
+    "truncated JSON": (sends(json.dumps(completion("x")).encode()[:-9]), None),
+    "empty body": (sends(b""), None),
+    "empty object": (sends(b"{}"), None),
+    "null": (sends(b"null"), None),
+    "list": (sends(b"[1, 2]"), None),
+    "no choices": (sends(json.dumps(completion("x", choices=[])).encode()), None),
+    "choices null": (sends(json.dumps(completion("x", choices=None)).encode()), None),
+    "choice of wrong type": (sends(json.dumps(completion("x", choices=["text"])).encode()), None),
+    "message null": (sends(json.dumps(completion("x", choices=[{"message": None}])).encode()), None),
+    "content a number": (says(17), None),
+    "error with 200": (sends(b'{"error": {"message": "upstream"}}'), None),
+    "invalid UTF-8": (sends(b'{"choices": "\xff\xfe"}'), None),
+    "too deep": (sends(b"[" * 200_000), None),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ONCE)
+def test_one_bad_response_is_retried_and_logged(name: str) -> None:
+    bad, status = BAD_ONCE[name]
+    with serving(bad, GOOD) as server:
+        reply = ask(server.base_url)
+    assert reply.answer.text == "fine"
+    assert (reply.tries, len(server.log)) == (2, 2)
+    [retry] = reply.retries
+    assert retry["status"] == status
+    assert retry["reason"]
+    assert "\n" not in retry["reason"]
+
+
+@pytest.mark.parametrize("bad", [hangs, drips])
+def test_a_response_that_does_not_end_in_time_is_retried(bad: Behaviour) -> None:
+    with serving(bad, GOOD) as server:
+        started = time.monotonic()
+        reply = ask(server.base_url, timeout=0.3)
+    assert reply.answer.text == "fine"
+    assert time.monotonic() - started < 2
+    assert "--timeout" in reply.retries[0]["reason"]
+
+
+ANSWERS: dict[str, tuple[Behaviour, str, str]] = {
+    "null content": (says(None), "", "stop"),
+    "empty content": (says(""), "", "stop"),
+    "cut by length": (
+        says("half", choices=[{"message": {"content": "half"}, "finish_reason": "length"}]),
+        "half",
+        "length",
+    ),
+    "content filter": (
+        says("", choices=[{"message": {"content": None}, "finish_reason": "content_filter"}]),
+        "",
+        "content_filter",
+    ),
+    "content filter as 400": (refuses(400, "content_filter"), "", "content_filter"),
+    "no finish reason": (says("x", choices=[{"message": {"content": "x"}}]), "x", ""),
+    "lone surrogate": (sends(b'{"choices": [{"message": {"content": "a\\ud800b"}}]}'), "a?b", ""),
+    "wrong content type": (sends(json.dumps(completion("x")).encode(), content_type="text/plain"), "x", "stop"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_poor_answer_is_an_answer(name: str) -> None:
+    behaviour, text, reason = ANSWERS[name]
+    with serving(behaviour) as server:
+        reply = ask(server.base_url)
+    assert (reply.answer.text, reply.answer.finish_reason) == (text, reason)
+    assert len(server.log) == 1
+    json.dumps(reply.raw)
+
+
+@pytest.mark.parametrize(
+    "usage", [None, "many", {"prompt_tokens": "7"}, {"prompt_tokens": -1}, {"prompt_tokens": True}]
+)
+def test_usage_that_is_missing_or_nonsense_is_unknown(usage: Any) -> None:
+    with serving(says("x", usage=usage)) as server:
+        reply = ask(server.base_url)
+    assert (reply.answer.prompt_tokens, reply.answer.completion_tokens) == (None, None)
+
+
+@pytest.mark.parametrize(("status", "word"), [(401, "OPENAI_API_KEY"), (403, "OPENAI_API_KEY"), (404, "--base-url")])
+def test_a_refusal_of_what_we_are_stops_the_run_at_once(status: int, word: str) -> None:
+    with serving(refuses(status, message="no\nentry")) as server, pytest.raises(UsageError) as caught:
+        ask(server.base_url)
+    assert word in str(caught.value)
+    assert "no entry" in str(caught.value)
+    assert len(server.log) == 1
+
+
+def test_spent_quota_is_not_retried() -> None:
+    with serving(refuses(429, "insufficient_quota")) as server, pytest.raises(UsageError, match="quota"):
+        ask(server.base_url)
+    assert len(server.log) == 1
+
+
+def test_a_bad_request_stops_the_run_only_if_none_was_ever_accepted() -> None:
+    with serving(refuses(400, "exceed_context_size_error", "too long")) as server:
+        with pytest.raises(UsageError, match="too long"):
+            ask(server.base_url, answered=False)
+        with pytest.raises(RequestFailed, match="too long"):
+            ask(server.base_url, answered=True)
+    assert len(server.log) == 2
+
+
+def test_tries_are_bounded_and_all_logged() -> None:
+    with serving(refuses(500)) as server, pytest.raises(RequestFailed) as caught:
+        ask(server.base_url, tries=3)
+    assert (caught.value.tries, len(caught.value.retries), len(server.log)) == (3, 2, 3)
+
+
+def test_a_server_that_never_made_sense_is_given_up_soon() -> None:
+    page = sends(b"<html>hi</html>", content_type="text/html")
+    with serving(page) as server, pytest.raises(RequestFailed, match="--base-url"):
+        ask(server.base_url, answered=False, tries=6)
+    assert len(server.log) == 2
+
+
+def test_nobody_listens() -> None:
+    with serving(GOOD) as server:
+        url = server.base_url
+    with pytest.raises(RequestFailed, match="cannot connect") as caught:
+        ask(url, answered=False)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_huge_response_is_refused_without_a_retry() -> None:
+    with serving(says("x" * (MAX_BODY + 1))) as server, pytest.raises(RequestFailed, match="--max-tokens"):
+        ask(server.base_url, timeout=20)
+    assert len(server.log) == 1
+
+
+def test_retry_after_is_waited_for() -> None:
+    with serving(refuses(429, retry_after_ms="300"), GOOD) as server:
+        started = time.monotonic()
+        reply = ask(server.base_url, pause=0.001)
+    assert time.monotonic() - started >= 0.3
+    assert reply.retries[0]["waited"] == 0.3
+
+
+def test_retry_after_forms() -> None:
+    later = email.utils.formatdate(time.time() + 60, usegmt=True)
+    assert retry_after({}) is None
+    assert retry_after({"retry-after": "2.5"}) == 2.5
+    assert retry_after({"retry-after": "-3"}) == 0
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    assert retry_after({"retry-after": "soon"}) is None
+    assert 55 < (retry_after({"retry-after": later}) or 0) <= 60
+    dates = {"retry-after": "Thu, 01 Jan 1970 00:01:30 GMT", "date": "Thu, 01 Jan 1970 00:01:00 GMT"}
+    assert retry_after(dates) == 30  # by the server's clock, whatever ours says
+
+
+def test_requests_per_minute() -> None:
+    async def go(url: str) -> float:
+        client = Client(url, "key", per_minute=600)
+        started = time.monotonic()
+        await asyncio.gather(*(client.ask(REQUEST, str(i)) for i in range(4)))
+        await client.close()
+        return time.monotonic() - started
+
+    with serving(GOOD) as server:
+        assert asyncio.run(go(server.base_url)) >= 0.3
