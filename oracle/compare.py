@@ -249,9 +249,9 @@ def statistics(got: np.ndarray, quantity: Quantity, bound: np.ndarray, wrong: np
     reference, value, bound = reference[both], value[both], bound[both]
     error = np.abs(value - reference)
     size = np.abs(reference)
-    relative = error[size > 0] / size[size > 0]
-    ulps = error / _spacing(size, quantity.dtype)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        relative = error[size > 0] / size[size > 0]
+        ulps = error / _spacing(size, quantity.dtype)
         ratio = np.where(error == 0, 0.0, error / bound)
     figures: dict[str, Any] = {
         "count": int(quantity.values.size),

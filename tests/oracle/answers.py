@@ -13,14 +13,17 @@ from oracle.worker.protocol import RETURNED, Outcome, RawTensor
 DTYPE_NAMES = {dtype: name for name, dtype in NUMPY.items()}
 
 
-def task_of(reference, tensors=(Tensor("x", ("R", "N")),), *, dims=("R", "N"), **fields) -> Task:
-    """A task over dims of any size whose reference is the given function."""
+X = Tensor("x", ("R", "N"))
+
+
+def task_of(reference, tensors=(X,), *, dims=("R", "N"), **fields) -> Task:
+    """A task whose reference is the given function; `dims` are names, or base sizes by name."""
     return Task(
         suite="test",
         name=fields.pop("name", "op"),
         signature="op(x)",
         contract="",
-        dims={name: Dim((1, 2, 3), base=4) for name in dims},
+        dims={name: Dim((1, 2, 3), dims[name] if isinstance(dims, dict) else 4) for name in dims},
         forms=fields.pop("forms", (Form("base", tuple(tensors)),)),
         reference=reference,
         **fields,
