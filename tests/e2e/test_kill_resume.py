@@ -1,0 +1,129 @@
+"""Kill a run at any point and start it again: it ends with the same attempts as an unbroken one, at no request twice."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentloop import Request
+from agentloop.episodes import request_key
+from agentloop.files import read_lines
+from agentloop.store import read_config
+from tests.helpers import sitting
+from tests.helpers.servers import serving
+from tests.helpers.sitting import slow
+
+KILLS = 10
+CONCURRENCY = 6
+CHANGES = (f"concurrency={CONCURRENCY}", "samples=8", "workers=2", "judge_seconds=0.004")
+
+
+@pytest.fixture(scope="module")
+def processes() -> Any:
+    """Fresh processes that already hold the imports: torch takes seconds."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.helpers.sitting"])
+    return context
+
+
+def attempts(path: Path) -> dict[str, dict[str, Any]]:
+    """Attempts by id, without what time tells. Raises for an attempt that is there twice."""
+    rows = read_lines(path / "attempts.jsonl")[0]
+    for row in rows:
+        del row["time"], row["timings"]
+        for stream in ("score", "feedback_verdict"):
+            if row[stream]:
+                del row[stream]["seconds"]
+    assert len({row["attempt_id"] for row in rows}) == len(rows)
+    return {row["attempt_id"]: row for row in rows}
+
+
+def key_of(body: dict[str, Any]) -> str:
+    """The request id of a body that reached the server (the run's seed is 0: the seed sent is the sample index)."""
+    parameters = {key: value for key, value in body.items() if key not in ("model", "messages")}
+    return request_key(sitting.ENDPOINT, Request(body["model"], tuple(body["messages"]), parameters, body["seed"]))
+
+
+def test_ten_kills_change_nothing(tmp_path: Path, processes: Any) -> None:
+    moments = random.Random(20)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    with serving(slow(0.03)) as server:
+        calm = processes.Process(target=sitting.main, args=(str(whole), server.base_url, *CHANGES))
+        calm.start()
+        calm.join()
+        assert calm.exitcode == 0
+    with serving(slow(0.03)) as server:
+        killed = 0
+        while killed < KILLS:
+            process = processes.Process(target=sitting.main, args=(str(broken), server.base_url, *CHANGES))
+            seen = len(server.log)
+            process.start()
+            if killed:  # the first kill may come before the folder is whole; later ones while requests are under way
+                _wait(lambda seen=seen, process=process: len(server.log) > seen or not process.is_alive())
+            process.join(moments.uniform(0.0, 0.2))
+            assert process.is_alive(), f"the run ended before kill {killed + 1}: the test must be made longer"
+            process.kill()
+            process.join()
+            killed += 1
+            _check_readable(broken)
+        last = processes.Process(target=sitting.main, args=(str(broken), server.base_url, *CHANGES))
+        last.start()
+        last.join()
+        assert last.exitcode == 0
+        asked = Counter(key_of(body) for body in server.log)
+
+    assert attempts(broken) == attempts(whole)
+    records = read_lines(broken / "requests.jsonl")[0]
+    doubts = Counter(record["request_id"] for record in records if record["event"] == "in_doubt")
+    assert doubts, "no kill left a request in doubt: the test shows nothing"
+    assert doubts.total() <= KILLS * CONCURRENCY
+    for request_id, times in asked.items():
+        assert times <= 1 + doubts[request_id], "a request was sent again that was not in doubt"
+    stored = {file.stem for file in (broken / "responses").glob("*.json")}
+    assert stored == {row["response_id"] for row in attempts(broken).values()}
+    assert {file.stem for file in (whole / "responses").glob("*.json")} == stored
+
+
+def test_a_stored_response_is_not_asked_for_after_a_kill(tmp_path: Path, processes: Any) -> None:
+    """What was stored when the kill came is never in the server's log again."""
+    path = tmp_path / "r"
+    with serving(slow(0.03)) as server:
+        process = processes.Process(target=sitting.main, args=(str(path), server.base_url, *CHANGES))
+        process.start()
+        _wait(lambda: len(server.log) > 40)
+        process.kill()
+        process.join()
+        time.sleep(0.1)  # let the server finish what was under way
+        stored = {file.stem for file in (path / "responses").glob("*.json")}
+        before = len(server.log)
+        again = processes.Process(target=sitting.main, args=(str(path), server.base_url, *CHANGES))
+        again.start()
+        again.join()
+        later = {key_of(body) for body in server.log[before:]}
+    assert len(stored) > 20
+    assert later
+    assert not stored & later
+
+
+def _check_readable(path: Path) -> None:
+    """After any kill all but a torn last line can be read, and each stored response is whole."""
+    if (path / "config.json").exists():
+        read_config(path)
+    for name in ("attempts", "requests", "faults"):
+        read_lines(path / f"{name}.jsonl")
+    for file in (path / "responses").glob("[!.]*.json"):
+        json.loads(file.read_text())
+
+
+def _wait(condition: Any, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.002)
