@@ -134,9 +134,10 @@ def get_bf16(self: Any, value: float) -> Any:
 
 
 def install() -> None:
+    """Give the stock interpreter these dtypes and operations."""
     stock._get_np_dtype = np_dtype
-    for name in (
-        "binary_op unary_op cast_impl create_fp_to_fp create_dot create_fma create_clampf create_minnumf "
-        "create_maxnumf create_erf get_bf16"
-    ).split():
-        setattr(stock.InterpreterBuilder, name, globals()[name])
+    for operation in (
+        *(binary_op, unary_op, cast_impl, create_fp_to_fp, create_dot, create_fma),
+        *(create_clampf, create_minnumf, create_maxnumf, create_erf, get_bf16),
+    ):
+        setattr(stock.InterpreterBuilder, operation.__name__, operation)

@@ -92,7 +92,8 @@ class Generator(torch.Generator):
     """A generator whose device, if "cuda", is the CPU."""
 
     def __new__(cls, device: Any = "cpu") -> Generator:
-        return super().__new__(cls, "cpu" if torch.device(device).type == "cuda" else device)
+        on_cpu = torch.device(device).type == "cuda"
+        return super().__new__(cls, "cpu" if on_cpu else device)  # type: ignore[call-arg]
 
 
 _STREAM = Stream()
@@ -131,8 +132,8 @@ _REPLACED: dict[str, Any] = {
     "device": Device,
     "device_of": Device,
     "stream": lambda stream: stream if stream is not None else _STREAM,
-    "manual_seed": torch.manual_seed,
-    "manual_seed_all": torch.manual_seed,
+    "manual_seed": torch.default_generator.manual_seed,
+    "manual_seed_all": lambda seed: None,  # torch.manual_seed calls this after seeding the CPU
     "CUDAGraph": _refused("a CUDA graph"),
     "graph": _refused("a CUDA graph"),
 }

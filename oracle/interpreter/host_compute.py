@@ -13,7 +13,7 @@ import torch
 
 from oracle.interpreter.state import current
 
-ALLOWED = frozenset(
+_ALLOWED = (
     # allocate
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided zeros zeros_like new_zeros ones "
     "ones_like new_ones full full_like new_full arange linspace logspace eye tensor new_tensor as_tensor asarray "
@@ -36,8 +36,9 @@ ALLOWED = frozenset(
     "get_device item tolist __len__ __bool__ __int__ __float__ __index__ __contains__ __repr__ __str__ __format__ "
     "__hash__ __array__ __dlpack__ __dlpack_device__ __reduce_ex__ __dir__ broadcast_shapes result_type promote_types "
     "can_cast dim_order storage_type requires_grad_ retain_grad backward register_hook record_stream pin_memory "
-    "share_memory_ sym_size sym_numel has_names numpy_T set_default_dtype".split()
+    "share_memory_ sym_size sym_numel has_names numpy_T set_default_dtype"
 )
+ALLOWED = frozenset(_ALLOWED.split())
 
 
 def note_arithmetic(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import triton
 import triton.language as tl
 import triton.runtime.interpreter as stock
 from triton.backends.nvidia.compiler import CUDAOptions, min_dot_size
@@ -148,9 +147,7 @@ def _tensors(bound: dict[str, Any]) -> dict[str, torch.Tensor]:
 def _inside(argument: Any) -> Iterator[torch.Tensor]:
     if isinstance(argument, torch.Tensor):
         yield argument
-    elif isinstance(argument, TensorWrapper):
-        yield from _inside(argument.base)
-    elif isinstance(argument, TensorDescriptor):
+    elif isinstance(argument, (TensorWrapper, TensorDescriptor)):
         yield from _inside(argument.base)
     elif isinstance(argument, (tuple, list)):
         for item in argument:
@@ -273,4 +270,3 @@ def install() -> None:
     function = stock.InterpretedFunction
     function.__init__, function.run, function.__call__ = _initialise(function.__init__), run, call
     Autotuner.run = autotuned
-    triton.runtime.autotuner.Autotuner.run = autotuned

@@ -184,7 +184,7 @@ _HANDLERS: dict[Any, Handler] = {
     _T.get_device: _get_device,
     _T.pin_memory: _ignored,
     _T.record_stream: _ignored,
-    _T.device.__get__: _device,  # type: ignore[attr-defined]
+    _T.device.__get__: _device,
     _T.is_cuda.__get__: _is_cuda,  # type: ignore[attr-defined]
     _T.is_cpu.__get__: _is_cpu,  # type: ignore[attr-defined]
     **dict.fromkeys(
@@ -195,9 +195,11 @@ _HANDLERS: dict[Any, Handler] = {
     **dict.fromkeys((torch.ones, torch.ones_like, _T.new_ones), _factory(1)),
     **dict.fromkeys((torch.full, torch.full_like, _T.new_full), _factory(value=1)),
     **dict.fromkeys(
-        (torch.arange, torch.linspace, torch.logspace, torch.eye, torch.tensor, torch.scalar_tensor, torch.rand)
-        + (torch.randn, torch.randint, torch.randperm, torch.tril_indices, torch.triu_indices, torch.rand_like)
-        + (torch.randn_like, torch.randint_like, _T.new_tensor),
+        (
+            *(torch.arange, torch.linspace, torch.logspace, torch.eye, torch.tensor, torch.scalar_tensor, torch.rand),
+            *(torch.randn, torch.randint, torch.randperm, torch.tril_indices, torch.triu_indices, torch.rand_like),
+            *(torch.randn_like, torch.randint_like, _T.new_tensor),
+        ),
         _factory(padded=False),
     ),
 }

@@ -127,7 +127,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.ops) == 1 or not all(type(op) in _COMPARE for op in node.ops):
             return node
-        names = ast.Constant(tuple(_COMPARE[type(op)] for op in node.ops))
+        names = ast.Tuple([ast.Constant(_COMPARE[type(op)]) for op in node.ops], ast.Load())
         return _call("chain", names, node.left, *node.comparators)
 
 
