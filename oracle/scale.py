@@ -123,6 +123,12 @@ def silu(x: torch.Tensor) -> torch.Tensor:
     return finite(x).abs() * sigmoid(x)
 
 
+def silu_fits(x: torch.Tensor, factor: torch.Tensor | float = 1.0) -> torch.Tensor:
+    """Where silu(x)·factor does not hang on σ(x) as a float32 just below the smallest normal number, flushed or not."""
+    gate = finite(torch.nn.functional.silu(x)).abs()
+    return (gate >= 1e-36) | (gate * torch.as_tensor(factor).abs() <= 4e-38)
+
+
 def gelu_erf(x: torch.Tensor) -> torch.Tensor:
     """0.5·|x|·(1 + |erf|) at most |x|, and the rounding of erf's argument: x²·φ(x)."""
     x = finite(x)
@@ -162,7 +168,7 @@ def variance(x: torch.Tensor, correction: int = 1) -> torch.Tensor:
 def deviation(x: torch.Tensor, correction: int = 1) -> torch.Tensor:
     """Of the standard deviation by two passes or Welford: blocked·(std + rms), which bounds variance's scale / 2 std."""
     n = x.shape[-1]
-    size = x.std(-1, correction=0) + (x * x).mean(-1).sqrt()
+    size = (x - x.mean(-1, keepdim=True)).square().mean(-1).sqrt() + x.square().mean(-1).sqrt()
     return finite(blocked(n) * size) * (n / max(n - correction, 1)) ** 0.5
 
 

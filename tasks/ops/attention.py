@@ -47,8 +47,8 @@ TASK = Task(
     name="attention",
     signature="attention(q, k, v, causal=False, scale=None)",
     contract=f"""Attention: softmax(q·kᵀ·scale)·v per batch and head, for q (B, H, M, D) and k, v (B, Hk, N, D). Hk
-divides H; query head h uses key and value head h // (H/Hk). scale is a number, by default 1/√D. causal=True: query i
-sees the keys j ≤ i (the mask is top-left aligned, also where M ≠ N).
+divides H; query head h uses key and value head h // (H/Hk). scale is a positive number, by default 1/√D. causal=True:
+query i sees the keys j ≤ i (the mask is top-left aligned, also where M ≠ N).
 All have one dtype, float32, float16 or bfloat16; all sizes are ≥ 1 (B and M may be 0: an empty result). The result is
 (B, H, M, D) of that dtype.
 {RULES}
@@ -77,7 +77,7 @@ of nothing but −inf or where float32 cannot settle the scores.""",
     reference=attention,
     eager=eager,
     outputs=OUTPUT,
-    keywords=(Keyword("causal", False, (True,)), Keyword("scale", None, (0.5, 0.0, -0.25))),
+    keywords=(Keyword("causal", False, (True,)), Keyword("scale", None, (0.5, 0.0625))),
     scale=terms,
     storage=rounded,
     in_range=fits,

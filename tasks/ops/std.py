@@ -1,5 +1,7 @@
 """Standard deviation over the last dim."""
 
+import torch
+
 from oracle import scale
 from oracle.schema import Keyword, Task
 
@@ -7,6 +9,11 @@ from ._common import DIMS, LAYOUTS, OUTPUT, ROW, ROWWISE, RULES, SQUARES, TO_FLO
 
 
 def std(x, correction=1):
+    squares = (x - x.mean(-1, keepdim=True)).square().sum(-1)
+    return torch.sqrt(squares / max(x.shape[-1] - correction, 0))
+
+
+def eager(x, correction=1):
     return x.std(-1, correction=correction)
 
 
@@ -31,6 +38,7 @@ whose squares underflow.""",
     reference=std,
     outputs=OUTPUT,
     keywords=(Keyword("correction", 1, (0, 2)),),
+    eager=eager,
     scale=scale.deviation,
     in_range=fits,
     regimes=(*ROWWISE, "offset", "overflow_f16", "moderate_large", "half_sum"),

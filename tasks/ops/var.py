@@ -7,6 +7,11 @@ from ._common import DIMS, LANES, LAYOUTS, OUTPUT, ROW, ROWWISE, RULES, SQUARES,
 
 
 def var(x, correction=1):
+    squares = (x - x.mean(-1, keepdim=True)).square().sum(-1)
+    return squares / max(x.shape[-1] - correction, 0)
+
+
+def eager(x, correction=1):
     return x.var(-1, correction=correction)
 
 
@@ -29,6 +34,7 @@ NaN (0/0) or inf. A row with a non-finite element gives NaN. {SQUARES}""",
     reference=var,
     outputs=OUTPUT,
     keywords=(Keyword("correction", 1, (0, 2)),),
+    eager=eager,
     scale=scale.variance,
     in_range=fits,
     regimes=(*ROWWISE, "offset", "overflow_f16", "moderate_large", "half_sum"),
