@@ -42,7 +42,10 @@ class Settings(BaseModel):
     task_dirs: tuple[str, ...] = Field((), description="more folders of task suites")
     prompt_strategy: str = Field("zero_shot", description="how the first request is worded: a folder of prompts/")
     prompt_dirs: tuple[str, ...] = Field((), description="more folders of prompt strategies")
-    feedback: Arm = Field("minimized", description="what a failed attempt tells the author")
+    feedback: Arm = Field(
+        "minimized",
+        description="what a failed attempt tells the author: none, verdict, naive, error, counterexample or minimized",
+    )
     samples: int = Field(1, ge=1, description="independent episodes per task")
     rounds: int = Field(3, ge=1, description="most attempts per episode, the first included")
     temperature: float | None = Field(0.8, ge=0, description="sampling temperature")
@@ -56,12 +59,14 @@ class Settings(BaseModel):
     requests_per_minute: float | None = Field(None, gt=0, description="rate limit on requests; none unless set")
     concurrency: int = Field(8, ge=1, description="requests in flight at once")
     workers: int = Field(2, ge=1, description="candidates judged at once")
-    backend: Literal["auto", "interpreter", "cuda"] = Field("auto", description="where candidates run")
-    tolerance: str = Field("derived", description="tolerance policy")
-    domain: Literal["core", "full"] = Field("full", description="the tiers that decide the status")
+    backend: Literal["auto", "interpreter", "cuda"] = Field(
+        "auto", description="where candidates run: auto, interpreter or cuda"
+    )
+    tolerance: str = Field("derived", description="tolerance policy: derived, paper or calibrated")
+    domain: Literal["core", "full"] = Field("full", description="the tiers that decide the status: core or full")
     seed: int = Field(0, ge=0, description="master seed of cases and of sampling")
     stop: Literal["oracle", "naive"] = Field(
-        "oracle", description="what ends an episode: the oracle's feedback stream, or kernelbench"
+        "oracle", description="what ends an episode: oracle (its feedback stream passes) or naive (kernelbench passes)"
     )
     allow_unsafe: bool = Field(False, description="run candidates without file and network blocking")
     name: str = Field("", description="the run's folder under --runs-dir; made up from model and time unless given")
@@ -144,7 +149,7 @@ def build(values: Mapping[str, Any], source: str) -> Settings:
         first = error.errors()[0]
         field = str(first["loc"][0])
         message = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{option(field)} ({field}): {message}, got {first['input']!r}") from None
+        raise UsageError(f"{option(field)}: {message}, got {first['input']!r}") from None
 
 
 def option(field: str) -> str:

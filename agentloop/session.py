@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from agentloop import Prompt, Prompter, authors, prompting
+from agentloop import Prompt, Prompter, authors, prompting, report
 from agentloop.authors import recorded
 from agentloop.client import Client
 from agentloop.config import Settings, api_key, build, differences
@@ -25,6 +25,7 @@ from agentloop.loop import Loop, Outcome
 from agentloop.machine import git_commit, hardware, versions
 from agentloop.progress import RunProgress
 from agentloop.replies import Replies
+from agentloop.report.console import print_summary
 from agentloop.store import CONFIG_VERSION, Store, read_config
 from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
@@ -73,10 +74,10 @@ def start(settings: Settings, console: Console) -> int:
     tasks = find_tasks(settings.tasks, load_tasks(settings.task_dirs))
     with _endpoint(settings) as endpoint:
         prompter = _prompter(settings, tasks)
-        with _backend(settings) as backend:
-            config = _config(settings, tasks, endpoint, backend)
+        with _judge(settings) as judge:
+            config = _config(settings, tasks, endpoint, judge.backend)
             with Store.create(path, config) as store:
-                return _sit(settings, tasks, endpoint, prompter, backend, store, console)
+                return _sit(settings, tasks, endpoint, prompter, judge, store, console)
 
 
 def resume(path: Path, changes: dict[str, Any], console: Console) -> int:
@@ -89,11 +90,11 @@ def resume(path: Path, changes: dict[str, Any], console: Console) -> int:
     tasks = _same_tasks(path, config, load_tasks(settings.task_dirs))
     with _endpoint(settings) as endpoint:
         prompter = _prompter(settings, tasks)
-        with _backend(settings) as backend:
-            _same_judge(path, config, backend)
+        with _judge(settings) as judge:
+            _same_judge(path, config, judge.backend)
             with Store.open(path) as store:
                 _tell_resumed(store, console)
-                return _sit(settings, tasks, endpoint, prompter, backend, store, console)
+                return _sit(settings, tasks, endpoint, prompter, judge, store, console)
 
 
 def dry_run(settings: Settings, console: Console) -> None:
@@ -118,18 +119,17 @@ def _sit(
     tasks: list[Task],
     endpoint: Endpoint,
     prompter: Prompter,
-    backend: Backend,
+    judge: Judge,
     store: Store,
     console: Console,
 ) -> int:
     episodes = plan(settings, endpoint.models, tasks)
     name = resume_name(store.path)
-    judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
     about = {
         "author": endpoint.kind,
         "oracle_version": ORACLE_VERSION,
         "tolerance": judge.tolerance.name,
-        "backend": backend.name,
+        "backend": judge.backend.name,
     }
     _terminate_as_interrupt()
     try:
@@ -142,8 +142,13 @@ def _sit(
     except KeyboardInterrupt:
         console.print(f"`agentloop resume {name}` goes on from here", markup=False)
         raise
+    owed = f"{outcome.last_fault}; {len(outcome.owed)} owed: `agentloop resume {name}` tries again"
+    if outcome.owed and not store.attempts:
+        raise InfrastructureError(f"no attempt could be made: {owed}")
     _conclude(store, console)
-    return _exit_code(outcome, name, console)
+    if outcome.owed:
+        console.print(f"infrastructure faults, last: {owed}", style="yellow", markup=False, soft_wrap=True)
+    return EXIT_INFRASTRUCTURE if outcome.owed or outcome.unjudged else 0
 
 
 async def _loop(
@@ -185,10 +190,10 @@ def _endpoint(settings: Settings) -> Iterator[Endpoint]:
 
 
 @contextlib.contextmanager
-def _backend(settings: Settings) -> Iterator[Backend]:
+def _judge(settings: Settings) -> Iterator[Judge]:
     backend = open_backend(settings.backend, allow_unsafe=settings.allow_unsafe)
     try:
-        yield backend
+        yield Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
     finally:
         backend.close()
 
@@ -266,22 +271,9 @@ def _tell_resumed(store: Store, console: Console) -> None:
 
 def _conclude(store: Store, console: Console) -> None:
     """The final tables and the page."""
-    from agentloop import report
-    from agentloop.report.console import print_summary
-
-    print_summary(store.path)
-    console.print(f"report: {report.write(store.path)}", markup=False, soft_wrap=True)
-
-
-def _exit_code(outcome: Outcome, name: str, console: Console) -> int:
-    if outcome.owed:
-        console.print(
-            f"{len(outcome.owed)} episodes are owed an attempt after infrastructure faults (last: {outcome.last_fault}); "
-            f"`agentloop resume {name}` tries again",
-            markup=False,
-            soft_wrap=True,
-        )
-    return EXIT_INFRASTRUCTURE if outcome.owed or outcome.unjudged else 0
+    summary, page = report.write(store.path)
+    print_summary(store.path, summary, console)
+    console.print(f"report: {page}", markup=False, soft_wrap=True)
 
 
 def resume_name(path: Path) -> str:
