@@ -84,10 +84,16 @@ class Proposer:
             return None
         elements = sum(map(math.prod, shapes))
         volume = math.prod(dims[name] for name in used_dims(self.task, form))
-        multiplied = volume > 4 * elements
-        light = elements <= share * (VOLUME_ELEMENTS if multiplied else ELEMENTS)
-        light &= not multiplied or volume <= share * VOLUME
+        if self.multiplied(form, dims):
+            light = elements <= share * VOLUME_ELEMENTS and volume <= share * VOLUME
+        else:
+            light = elements <= share * ELEMENTS
         return shapes if light and all(size >= 0 for shape in shapes for size in shape) else None
+
+    def multiplied(self, form: Form, dims: Mapping[str, int]) -> bool:
+        """True where the form's tensors span far more index tuples than elements, as in a matrix product."""
+        elements = sum(math.prod(tensor.sizes(dims)) for tensor in form.tensors)
+        return math.prod(dims[name] for name in used_dims(self.task, form)) > 4 * elements
 
     def outside(self, case: Case, exclude: frozenset[str]) -> Case | None:
         """The case, or one like it whose input digest is not in `exclude`; None if there is none to be found."""
@@ -137,10 +143,12 @@ class Proposer:
         return {name: min((*dim.values, dim.base)) for name, dim in dims.items()}
 
     def long(self) -> dict[str, int] | None:
-        """The longest main dim, every other dim at its smallest; None where that is within one block of 1024."""
-        sizes = [{**self.least(), self.main: size} for size in self.task.dims[self.main].values if size > 1024]
-        fitting = [dims for dims in sizes if self.fits(self.form, {**self.base.dims, **dims}, LONG)]
-        return max(fitting, key=lambda dims: dims[self.main], default=None)
+        """The longest main dim, every other dim at its smallest (at base in a product: few programs, many sums to see);
+        None where that is within one block of 1024."""
+        sizes = [size for size in self.task.dims[self.main].values if size > 1024]
+        others = [{}, self.least()] if self.multiplied(self.form, self.base.dims) else [self.least()]
+        choices = [{**dims, self.main: size} for size in sorted(sizes, reverse=True) for dims in others]
+        return next((dims for dims in choices if self.fits(self.form, {**self.base.dims, **dims}, LONG)), None)
 
     def shuffled(self, items: Iterable[Any]) -> list[Any]:
         left = list(items)
