@@ -73,6 +73,7 @@ def begin_call(*, reverse: bool, poison: int, fill_lanes: bool, ranges: list[tup
 def end_call() -> tuple[int, list[tuple[str, str]]]:
     """Launches since `begin_call`, and findings: (failure kind or "note", message)."""
     allocations.check_zones()
+    memory.memory.restart([])
     return current.launches, list(current.findings)
 
 

@@ -247,7 +247,7 @@ def _patch_attr(holder: Any, name: str, member: Any, builder: Any, scope: Any) -
         kwargs["_semantic"] = stock.interpreter_semantic
         return member(*args, **kwargs)
 
-    builtin.__name__ = name
+    builtin.__name__, builtin.__doc__ = name, member.__doc__
     scope.set_attr(holder, name, builtin)
 
 

@@ -27,14 +27,15 @@ from oracle.poison import LANES
 @dataclass
 class Memory:
     """`inputs`: [first byte, one past the last) of each input. `extents` are those that the current launch may touch,
-    sorted, `names` kernel arguments by the address they point at. `other_given`: whether the load being built was
-    given an `other`, which Triton's own layer forgets for a scalar 0."""
+    sorted, `names` kernel arguments by the address they point at. Of the load being built Triton's own layer forgets
+    whether it was given an `other` (for a scalar 0) and that it loads booleans (as int8): `other_given`, `boolean`."""
 
     inputs: list[tuple[int, int]] = field(default_factory=list)
     pointed: list[tuple[StorageWeakRef, int, int]] = field(default_factory=list)
     extents: list[tuple[int, int]] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
     other_given: bool = True
+    boolean: bool = False
 
     def restart(self, ranges: Iterable[tuple[int, int]]) -> None:
         self.inputs = [(low, high) for low, high in ranges if high > low]
@@ -110,6 +111,8 @@ def lane_fill(dtype: Any) -> Any:
     if isinstance(dtype, tl.pointer_type):
         return np.zeros((), kind)
     patterns = LANES[current.poison]
+    if memory.boolean:
+        return np.array(patterns["bool"], kind)
     if kind.name in patterns:
         bits = patterns[kind.name]
     elif kind == np.bool_:
@@ -147,10 +150,11 @@ def create_masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *options: A
 def _semantic_load(original: Any) -> Any:
     def load(self: Any, ptr: Any, mask: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
         memory.other_given = mask is not None and other is not None
+        memory.boolean = getattr(ptr.dtype, "element_ty", None) == tl.int1
         try:
             return original(self, ptr, mask, other, *args, **kwargs)
         finally:
-            memory.other_given = True
+            memory.other_given, memory.boolean = True, False
 
     return load
 

@@ -27,8 +27,11 @@ def call():
             low = tensor.data_ptr()
             ranges.append((low, low + (last + 1) * tensor.element_size() if tensor.numel() else low))
         begin_call(reverse=reverse, poison=poison, fill_lanes=fill_lanes, ranges=ranges, config=config)
-        with redirected():
-            result = function(*tensors)
-        return result, *end_call()
+        try:
+            with redirected():
+                result = function(*tensors)
+        finally:
+            ended = end_call()
+        return result, *ended
 
     return run
