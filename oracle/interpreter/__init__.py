@@ -18,7 +18,18 @@ What it does not see: TF32, races inside a launch, streams, what only the compil
 
 from __future__ import annotations
 
-from oracle.interpreter import allocations, bfloat16, cuda, driver, launches, libdevice, memory, reductions, selftest
+from oracle.interpreter import (
+    allocations,
+    bfloat16,
+    cuda,
+    driver,
+    launches,
+    libdevice,
+    memory,
+    redirect,
+    reductions,
+    selftest,
+)
 from oracle.interpreter.errors import KernelError, OutOfBounds, Unsupported
 from oracle.interpreter.redirect import device_of, is_host, redirected
 from oracle.interpreter.state import current
@@ -56,6 +67,7 @@ def install() -> None:
     launches.install()
     libdevice.install(launches.patch_builtins)
     cuda.install()
+    redirect.install()
     driver.install()
     selftest.check_behaviour()
     _installed = True

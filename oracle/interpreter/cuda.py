@@ -140,7 +140,7 @@ _REPLACED: dict[str, Any] = {
 
 
 def install() -> None:
-    """Patch `torch.cuda`, `torch.Generator` and NVTX for good."""
+    """Patch `torch.cuda` and what else asks for its types, for good."""
     for name, answer in _ANSWERS.items():
         setattr(torch.cuda, name, _always(answer))
     for name, replacement in _REPLACED.items():
@@ -148,3 +148,4 @@ def install() -> None:
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         setattr(torch.cuda.nvtx, name, _always(0))
     torch.Generator = Generator  # type: ignore[misc]
+    torch.Tensor.record_stream = _always(None)  # type: ignore[method-assign]

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.utils import _device as _device_module
 
 from oracle.interpreter import allocations
 from oracle.interpreter.cuda import DEVICE
@@ -85,7 +86,7 @@ def _factory(fill: Any = None, *, padded: bool = True, value: int | None = None)
     """torch.empty and its like: a tensor without a device is on the host. `value`: position of the fill value."""
 
     def make(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        wanted = _wanted(kwargs.get("device")) or "cpu"
+        wanted = _wanted(kwargs.get("device")) or _wanted(_device_module.CURRENT_DEVICE) or "cpu"
         return _made(func, args, kwargs, wanted)
 
     def like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -183,7 +184,6 @@ _HANDLERS: dict[Any, Handler] = {
     _T.data_ptr: _data_ptr,
     _T.get_device: _get_device,
     _T.pin_memory: _ignored,
-    _T.record_stream: _ignored,
     _T.device.__get__: _device,
     _T.is_cuda.__get__: _is_cuda,  # type: ignore[attr-defined]
     _T.is_cpu.__get__: _is_cpu,  # type: ignore[attr-defined]
@@ -198,9 +198,22 @@ _HANDLERS: dict[Any, Handler] = {
         (
             *(torch.arange, torch.linspace, torch.logspace, torch.eye, torch.tensor, torch.scalar_tensor, torch.rand),
             *(torch.randn, torch.randint, torch.randperm, torch.tril_indices, torch.triu_indices, torch.rand_like),
-            *(torch.randn_like, torch.randint_like, _T.new_tensor),
+            *(torch.randn_like, torch.randint_like, _T.new_tensor, torch.as_tensor),
         ),
         _factory(padded=False),
     ),
 }
 _HANDLERS[_T.new_full] = _factory(value=2)
+
+
+def _default_device(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """`with torch.device(...)`, which torch applies before `Redirect`, and `torch.set_default_device`: after it."""
+    kwargs = kwargs or {}
+    if func in _device_module._device_constructors() and kwargs.get("device") is None:
+        after = not any(isinstance(mode, Redirect) for mode in _get_current_function_mode_stack())
+        kwargs = {**kwargs, "device": "cpu" if after and _wanted(self.device) == "cuda" else self.device}
+    return func(*args, **kwargs)
+
+
+def install() -> None:
+    _device_module.DeviceContext.__torch_function__ = _default_device  # type: ignore[method-assign]
