@@ -164,11 +164,15 @@ def _explicit(tensor: Tensor, flat: list[Any], dims: Mapping[str, int], dtype: s
     if not isinstance(flat, list) or len(flat) != count:
         raise UsageError(f"case values of {tensor.name} must be a flat list of {count} numbers (shape {list(shape)})")
     try:
+        if not all(isinstance(value, int | float | str if dtype in FLOATS else int) for value in flat):
+            raise TypeError
         wide = np.array(flat, dtype=np.float64 if dtype in FLOATS else np.int64)
         with np.errstate(over="ignore"):
             array = drawing.round_to(wide, dtype) if dtype in FLOATS else wide.astype(NUMPY[dtype])
     except (ValueError, TypeError, OverflowError):
-        raise UsageError(f"case values of {tensor.name} must be numbers, or nan, inf, -inf where floats") from None
+        raise UsageError(
+            f"case values of {tensor.name} must be numbers ({dtype}; a float may be nan, inf, -inf)"
+        ) from None
     if wide.shape != (count,) or not np.array_equal(array.astype(wide.dtype), wide, equal_nan=dtype in FLOATS):
         raise UsageError(f"case values of {tensor.name} must be exact in {dtype}")
     if tensor.values == "index":

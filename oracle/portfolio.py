@@ -62,7 +62,8 @@ def _choose(proposals: list[Case], task: Task, limit: int) -> list[Case]:
 
 def _mix(cases: list[Case], task: Task) -> list[Case]:
     """Two one-change cases, then a combination, and so on."""
-    single = [case for case in cases if len(changes(task, case)) <= 1]
-    several = [case for case in cases if len(changes(task, case)) > 1]
+    counts = [len(changes(task, case)) for case in cases]
+    single = [case for case, count in zip(cases, counts, strict=True) if count <= 1]
+    several = [case for case, count in zip(cases, counts, strict=True) if count > 1]
     groups = zip_longest(single[0::2], single[1::2], several)
     return [case for group in groups for case in group if case is not None]

@@ -10,6 +10,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 FLOAT_DTYPES = ("float32", "float16", "bfloat16")
@@ -58,7 +59,13 @@ def shape_entry(entry: str | int, dims: Mapping[str, int]) -> int:
             return _OPERATORS[type(node.op)](value(node.left), value(node.right))
         raise ValueError(f"shape entry {entry!r} is not an int, a dim of {sorted(dims)} or + - * // over them")
 
-    return entry if isinstance(entry, int) else value(ast.parse(entry, mode="eval").body)
+    return entry if isinstance(entry, int) else value(parsed_entry(entry))
+
+
+@cache
+def parsed_entry(entry: str) -> ast.expr:
+    """Syntax tree of a shape entry."""
+    return ast.parse(entry, mode="eval").body
 
 
 @dataclass(frozen=True)

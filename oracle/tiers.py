@@ -6,7 +6,7 @@ import ast
 
 from oracle.case import Case
 from oracle.inputs import resolve_keywords, same_json
-from oracle.schema import FULL_TIERS, Form, Task
+from oracle.schema import FULL_TIERS, Form, Task, parsed_entry
 
 
 def base_case(task: Task, seed: int = 0, stream: str = "score") -> Case:
@@ -38,6 +38,7 @@ def tier_of(task: Task, case: Case) -> str:
 
 def used_dims(task: Task, form: Form) -> list[str]:
     """Names of the dims that a form's shapes are made of, in the task's order."""
-    entries = [entry for tensor in form.tensors for entry in tensor.shape if isinstance(entry, str)]
-    names = {node.id for entry in entries for node in ast.walk(ast.parse(entry)) if isinstance(node, ast.Name)}
+    names: set[str] = set()
+    for entry in {entry for tensor in form.tensors for entry in tensor.shape if isinstance(entry, str)}:
+        names |= {node.id for node in ast.walk(parsed_entry(entry)) if isinstance(node, ast.Name)}
     return [name for name in task.dims if name in names]
