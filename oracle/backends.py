@@ -1,0 +1,211 @@
+"""Opens backends: a warm parent process per backend, from which one contained process per candidate is forked."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Collection
+from pathlib import Path
+from typing import IO, Any
+
+from oracle.errors import InfrastructureError, UsageError
+from oracle.worker.isolation import missing_protection
+from oracle.worker.protocol import Backend, Session
+from oracle.worker.session import ARENA_BYTES, WorkerSession
+
+BACKENDS = ("auto", "interpreter", "cuda")
+START_SECONDS = 180.0
+_ROOT = Path(__file__).resolve().parents[1]
+# all that a candidate's process may see of the environment
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME")
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_EXTRA = {
+    "interpreter": {"TRITON_INTERPRET": "1"},
+    "cuda": {},
+}
+_NOT_EXERCISED = {
+    "interpreter": [
+        "TF32 rounding of products",
+        "races between programs and threads",
+        "streams and asynchronous copies",
+        "the choice that autotuning makes by time",
+        "limits of registers and shared memory",
+    ],
+    "cuda": ["undefined lanes and reversed program order"],
+}
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+
+
+def open_backend(name: str = "auto", *, allow_unsafe: bool = False, without: Collection[str] = ()) -> Backend:
+    """Start a backend: "interpreter" (CPU), "cuda", or "auto" (cuda where a CUDA device answers, else interpreter).
+
+    `without` leaves out isolation layers by name (for tests). Raises UsageError for an unknown name, for "cuda"
+    without a device, and without blocking of files and network unless `allow_unsafe`; InfrastructureError where the
+    warm parent does not start.
+    """
+    if name not in BACKENDS:
+        raise UsageError(f"--backend {name!r} is not one of {', '.join(BACKENDS)}")
+    if name == "auto":
+        name = "cuda" if cuda_device() else "interpreter"
+    elif name == "cuda" and not cuda_device():
+        raise UsageError("--backend cuda: no CUDA device answers here; use --backend interpreter")
+    backend = WorkerBackend(name, without)
+    missing = missing_protection(backend.isolation)
+    if missing and not allow_unsafe:
+        reasons = "; ".join(f"{layer}: {reason}" for layer, reason in backend.layers.items() if reason)
+        backend.close()
+        raise UsageError(
+            f"candidates cannot be contained on this machine: {', '.join(missing)} ({reasons}). "
+            "Use --allow-unsafe to run them all the same, in a container or machine that you can lose"
+        )
+    return backend
+
+
+def cuda_device() -> str:
+    """Name of the CUDA device that torch sees, or "". Asked in a process of its own: ours never starts CUDA."""
+    if not (os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg") or shutil.which("nvidia-smi")):
+        return ""
+    code = (
+        "import torch; print(torch.cuda.get_device_name() if torch.version.cuda and torch.cuda.is_available() else '')"
+    )
+    try:
+        answer = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=120)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.strip() if answer.returncode == 0 else ""
+
+
+class WarmParent:
+    """One running `oracle.worker.parent`. `layers`: {isolation layer: "" or why it is off}; `facts`: versions."""
+
+    def __init__(self, backend: str, without: Collection[str]) -> None:
+        self.base = tempfile.mkdtemp(prefix="agentloop-")
+        os.chmod(self.base, 0o711)  # its folders are private; their owners must reach them
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the parent)
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [sys.executable, "-P", "-m", "oracle.worker.parent"]
+            self.process = subprocess.Popen(
+                [*command, backend, str(theirs.fileno()), self.base, ",".join(without)],
+                env=_environment(backend),
+                cwd="/",
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._stderr,
+                start_new_session=True,
+            )
+        hello = self._hello()
+        self.layers: dict[str, str] = hello["layers"]
+        self.facts: dict[str, Any] = hello["facts"]
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def order(self, number: int, source: str, entry: str) -> WorkerSession:
+        """Ask for a process. Raises OSError where the parent is gone."""
+        channel, theirs_channel = socket.socketpair()
+        supervisor, theirs_supervisor = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        arena = _arena()
+        with theirs_channel, theirs_supervisor:
+            descriptors = [theirs_channel.fileno(), arena, theirs_supervisor.fileno()]
+            try:
+                socket.send_fds(self.control, [json.dumps({"number": number}).encode()], descriptors)
+            except OSError:
+                channel.close()
+                supervisor.close()
+                os.close(arena)
+                raise
+        return WorkerSession(channel, supervisor, arena, source, entry)
+
+    def close(self) -> None:
+        """End the parent and all its children; it removes their folders."""
+        self.control.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._stderr.close()
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    def _hello(self) -> dict[str, Any]:
+        self.control.settimeout(START_SECONDS)
+        try:
+            data = self.control.recv(1 << 20)
+        except OSError as error:
+            data, reason = b"", str(error)
+        else:
+            reason = "it ended"
+        if data:
+            self.control.settimeout(None)
+            return json.loads(data)
+        self.process.kill()
+        self.process.wait()
+        self._stderr.seek(0)
+        last = self._stderr.read().decode(errors="replace").strip().splitlines()[-1:]
+        self.close()
+        raise InfrastructureError(f"the worker process did not start ({reason}): {' '.join(last) or 'it said nothing'}")
+
+
+class WorkerBackend:
+    """See `oracle.worker.protocol.Backend`. A warm parent that ended is replaced at the next `open`."""
+
+    def __init__(self, name: str, without: Collection[str] = ()) -> None:
+        self.name = name
+        self._without = tuple(without)
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._parent = WarmParent(name, self._without)
+        self.layers = self._parent.layers
+        self.facts = self._parent.facts
+        self.isolation = [layer for layer, reason in self.layers.items() if not reason]
+        self.not_exercised = list(_NOT_EXERCISED[name])
+
+    def open(self, source: str, entry: str, *, noop: bool = False) -> Session:
+        for _ in range(2):
+            parent = self._live_parent()
+            try:
+                return parent.order(next(self._numbers), source, entry)
+            except OSError:
+                continue  # it ended just now; the next one is new
+        raise InfrastructureError("the worker process ends as soon as it starts")
+
+    def close(self) -> None:
+        with self._lock:
+            self._parent.close()
+
+    def _live_parent(self) -> WarmParent:
+        with self._lock:
+            if not self._parent.alive:
+                self._parent.close()
+                self._parent = WarmParent(self.name, self._without)
+            return self._parent
+
+
+def _environment(backend: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    fixed = dict.fromkeys(_ONE_THREAD, "1") | {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "TRITON_DEFAULT_FP_FUSION": "1",
+    }
+    path = {} if _ROOT.name in ("site-packages", "dist-packages") else {"PYTHONPATH": str(_ROOT)}
+    return kept | fixed | path | _EXTRA[backend]
+
+
+def _arena() -> int:
+    """A sealed memory file: no process can shrink it below a reader's feet, or grow it."""
+    descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, ARENA_BYTES)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+    return descriptor

@@ -1,0 +1,163 @@
+"""The life of one candidate's process: contain itself, execute the source, serve calls until the judge ends it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import torch
+
+from oracle.worker import candidate as candidate_module
+from oracle.worker import isolation, outputs, wire
+from oracle.worker.candidate import Candidate, Raised
+from oracle.worker.device import Device
+from oracle.worker.isolation import Cell
+from oracle.worker.outputs import examine, guarded
+from oracle.worker.watch import Watch
+
+CHANNEL, ARENA = 3, 4  # descriptors, once contained
+ARENA_BYTES = 512 << 20
+THREAD_WAIT = 0.05  # seconds given to threads left running, to show whether they still write outputs
+_exit, _sleep, _listdir = os._exit, time.sleep, os.listdir
+
+
+def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device) -> NoReturn:
+    """Never returns: the process ends when the judge closes the channel, or when the candidate ends it."""
+    try:
+        _settle(channel, arena)
+        try:
+            isolation.contain(cell, layers)
+            memory = memoryview(mmap.mmap(ARENA, ARENA_BYTES))
+            os.close(ARENA)
+            os.chdir(cell.scratch)
+        except OSError as error:
+            wire.write(CHANNEL, wire.pack({"type": "uncontained", "reason": str(error)}))
+            _exit(1)
+        wire.write(CHANNEL, wire.pack({"type": "started"}))
+        Server(cell.scratch, memory, device).serve()
+    except wire.Closed:
+        pass
+    finally:
+        _exit(0)
+
+
+def _settle(channel: int, arena: int) -> None:
+    """Put the two descriptors that are kept where containment expects them."""
+    high = [os.dup(fd) for fd in (channel, arena)]
+    while min(high) <= ARENA:
+        high = [os.dup(fd) for fd in high]
+    for source, target in zip(high, (CHANNEL, ARENA), strict=True):
+        os.dup2(source, target, inheritable=False)
+
+
+class Server:
+    def __init__(self, scratch: str, arena: memoryview, device: Device) -> None:
+        self.scratch, self.arena, self.device = scratch, arena, device
+        self.watch = Watch()
+
+    def serve(self) -> None:
+        first = wire.read(CHANNEL)
+        path = os.path.join(self.scratch, "candidate.py")
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            file.write(first["source"])
+        self.candidate = Candidate(path, first["source"])
+        sys.path[:] = isolation.import_path()
+        sys.argv[:] = [path]
+        self.device.start()
+        self.threads = _threads()
+        self.watch.arm([candidate_module, outputs, wire, sys.modules[__name__]])
+        self._send(self._load(first["entry"]))
+        while True:
+            message = wire.read(CHANNEL)
+            self._answer(message)
+
+    def _load(self, entry: str) -> dict[str, Any]:
+        raised: Raised | None
+        try:
+            with self.device.running():
+                raised = self.candidate.load(entry)
+        except BaseException as error:
+            raised = self.candidate.word(error, "import_error")
+        self.watch.compare()
+        return {"type": "loaded", **_raised(raised), "findings": self.watch.take()}
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        """Run one call and send what came of it."""
+        tensors = self.device.place(self.arena, message["inputs"])
+        positional = [_value(item, tensors) for item in message["positional"]]
+        keyword = {name: _value(item, tensors) for name, item in message["keyword"].items()}
+        self.device.begin(message)
+        result, raised = self._call(positional, keyword)
+        launches = 0
+        findings: list[tuple[str, str]] = []
+        parts: list[bytes] = []
+        reply: dict[str, Any] = {"type": "returned", "structure": "None", "outputs": [], "late": False}
+        try:
+            with guarded():
+                self.device.synchronize()
+                launches, findings = self.device.end()
+                if raised is None:
+                    returned = examine(result, self.device)
+                    reply.update(structure=returned.structure, outputs=returned.headers)
+                    parts = [fetch() for fetch in returned.fetchers]
+                    reply["late"] = self._late(returned, parts)
+                self.device.give_back()
+        except BaseException as error:  # a device error shows at the synchronisation; memory ends at a copy
+            raised = raised or self.candidate.word(error, "launch_error")
+        if raised is not None:
+            reply.update(outputs=[], late=False)
+            parts = []
+        self.watch.compare()
+        found = [*self.watch.take(), *findings]
+        self._send({**reply, **_raised(raised), "launches": launches, "findings": found}, parts)
+
+    def _call(self, positional: list[Any], keyword: Mapping[str, Any]) -> tuple[Any, Raised | None]:
+        try:
+            with self.device.running():
+                return self.candidate.function(*positional, **keyword), None
+        except BaseException as error:
+            return None, self.candidate.word(error, "launch_error")
+
+    def _late(self, returned: outputs.Returned, parts: list[bytes]) -> bool:
+        """Whether outputs still change after everything was synchronised: threads left running are given a moment."""
+        if _threads() <= self.threads:
+            return False
+        _sleep(THREAD_WAIT)
+        self.device.synchronize()
+        return [fetch() for fetch in returned.fetchers] != parts
+
+    def _send(self, message: dict[str, Any], parts: list[bytes] | tuple[()] = ()) -> None:
+        wire.write(CHANNEL, wire.pack(message, parts))
+
+
+def _raised(raised: Raised | None) -> dict[str, str]:
+    if raised is None:
+        return {"kind": "", "message": "", "traceback": ""}
+    return {"kind": raised.kind, "message": raised.message, "traceback": raised.traceback}
+
+
+def _threads() -> int:
+    try:
+        return len(_listdir("/proc/self/task"))
+    except OSError:
+        return threading.active_count()
+
+
+def _value(item: Mapping[str, Any], tensors: list[Any]) -> Any:
+    """An argument: {"tensor": index} or {"json": value}."""
+    return tensors[item["tensor"]] if "tensor" in item else _from_json(item["json"])
+
+
+def _from_json(value: Any) -> Any:
+    """A list stands for a tuple, "torch.float16" for that dtype."""
+    if isinstance(value, list):
+        return tuple(_from_json(item) for item in value)
+    if isinstance(value, str) and value.startswith("torch."):
+        found = getattr(torch, value.removeprefix("torch."), None)
+        return found if isinstance(found, torch.dtype) else value
+    return value

@@ -1,0 +1,66 @@
+"""What differs between backends inside a candidate's process: how inputs become tensors and outputs become bytes."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from oracle.worker.isolation import Policy
+
+MODULES = {"interpreter": "oracle.worker.interpreted", "cuda": "oracle.worker.cuda"}  # each with `DEVICE`
+
+
+class Device(Protocol):
+    """One object per warm parent, inherited by every fork. Methods are called in the order given here.
+
+    Nothing but `start` and later methods may touch a GPU: the warm parent forks.
+    """
+
+    policy: Policy  # what its processes need
+
+    def warm(self) -> dict[str, Any]:
+        """Once, in the warm parent: import, patch, run a first kernel where that needs no GPU. Returns facts for the
+        judge (versions, self-test), JSON only."""
+        ...
+
+    def start(self) -> None:
+        """Once, in the contained child, before the candidate's source is executed."""
+        ...
+
+    def running(self) -> AbstractContextManager[Any]:
+        """What the candidate's code runs under, at import and at every call."""
+        ...
+
+    def place(self, arena: memoryview, inputs: list[dict[str, Any]]) -> list[Any]:
+        """Tensors over the storages that lie in the arena. Each input has `start`, `bytes` (its storage in the arena),
+        `dtype`, `shape`, `strides`, `offset` (in elements, within the storage)."""
+        ...
+
+    def begin(self, call: dict[str, Any]) -> None:
+        """Before a call: `reverse`, `poison`, `fill_lanes`."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until everything that the call started on the device is done."""
+        ...
+
+    def end(self) -> tuple[int, list[tuple[str, str]]]:
+        """After a call: launches counted and findings (kind, message)."""
+        ...
+
+    def alias(self, tensor: Any) -> int | None:
+        """Index of the input whose memory a returned tensor shares."""
+        ...
+
+    def fetch(self, tensor: Any, count: int) -> bytes:
+        """The `count` bytes of a contiguous, plain tensor."""
+        ...
+
+    def give_back(self) -> None:
+        """After a call: bring the inputs' storages as they are now into the arena."""
+        ...
+
+
+def load(backend: str) -> Device:
+    return importlib.import_module(MODULES[backend]).DEVICE

@@ -1,0 +1,280 @@
+"""Containment of one candidate's process: an ordered list of layers, each of which can be probed and left out.
+
+A candidate is a program written by a model; it may do anything. Against it stand, from the outside in: an environment
+without keys, no descriptor but its own channel, limits, namespaces of its own, an unprivileged user, a file allow-list
+(Landlock) and a system call filter (seccomp). The judge decides in another process, so that a broken layer costs safety
+and never a verdict.
+
+Not covered: a hole in the kernel itself; reading what Python's own packages hold; time and cache side channels; on a
+machine without namespaces, reading of world-readable kernel files is stopped by Landlock alone.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import sys
+import sysconfig
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from oracle.worker import landlock, seccomp, system
+
+GIB, MIB = 1 << 30, 1 << 20
+KEPT_DESCRIPTORS = 5  # standard input, output and error (all /dev/null), channel, arena
+SCRATCH_BYTES = 64 * MIB
+_UID_BASE, _UIDS, _NOBODY = 0x70000000, 1 << 16, 65534
+_ROOT = Path(__file__).resolve().parents[2]  # what holds the packages `oracle` and `agentloop`
+_OURS = ("oracle", "agentloop")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What one backend's processes need beyond nothing: readable and writable paths, system calls by name, and how many
+    bytes of address space may be mapped beyond the warm parent's (None: no limit)."""
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    allow: frozenset[str] = frozenset()
+    memory: int | None = 4 * GIB
+    file_bytes: int = 16 * MIB
+    descriptors: int = 256
+    cpu_seconds: int = 3600
+
+
+@dataclass
+class Cell:
+    """One process about to be contained: its private folder (existing, empty), its number and its policy."""
+
+    scratch: str
+    number: int
+    policy: Policy = field(default_factory=Policy)
+    kept: int = 0  # capabilities that the layer `user` leaves
+
+
+def _environment(cell: Cell) -> None:
+    """Home, temporary files and Triton's cache in the private folder. (Keys were left out before the parent started.)"""
+    os.environ.update(HOME=cell.scratch, TMPDIR=cell.scratch, TRITON_CACHE_DIR=f"{cell.scratch}/triton")
+    os.umask(0o077)
+
+
+def _descriptors(_cell: Cell) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    os.closerange(KEPT_DESCRIPTORS, 1 << 30)
+
+
+def _rlimits(cell: Cell) -> None:
+    policy = cell.policy
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: policy.file_bytes,
+        resource.RLIMIT_NOFILE: policy.descriptors,
+        resource.RLIMIT_CPU: policy.cpu_seconds,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
+    }
+    if policy.memory is not None:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limits[resource.RLIMIT_AS] = pages * resource.getpagesize() + policy.memory
+    for limit, value in limits.items():
+        hard = resource.getrlimit(limit)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(limit, (value, value))
+
+
+def _ipc_namespace(_cell: Cell) -> None:
+    system.unshare(system.CLONE_NEWIPC)
+
+
+def _private_scratch(cell: Cell) -> None:
+    """The private folder becomes a small file system in memory that only this process sees and that ends with it."""
+    system.unshare(system.CLONE_NEWNS)
+    system.mount(None, "/", None, system.MS_REC | system.MS_PRIVATE)
+    flags = system.MS_NOSUID | system.MS_NODEV
+    system.mount("tmpfs", cell.scratch, "tmpfs", flags, f"size={SCRATCH_BYTES},nr_inodes=8192,mode=0700")
+
+
+def _user(cell: Cell) -> None:
+    """A user id of its own that owns nothing else. Only root can; Python below a private home stays readable through
+    the one capability for that (Landlock still limits what is read)."""
+    if os.geteuid() != 0:
+        raise OSError("not root: the judge's own user is kept")
+    uid = session_uid(cell.number)
+    os.chown(cell.scratch, uid, uid)
+    cell.kept = 1 << system.CAP_DAC_READ_SEARCH if _below_private_folder(cell) else 0
+    system.prctl(system.PR_SET_KEEPCAPS, 1)
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    system.set_capabilities(cell.kept)
+    resource.setrlimit(resource.RLIMIT_NPROC, (128, 128))
+
+
+def _capabilities(cell: Cell) -> None:
+    """No capability but the one that the layer `user` may have kept."""
+    system.set_capabilities(cell.kept)
+
+
+def _parent_death_signal(_cell: Cell) -> None:
+    system.prctl(system.PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def _no_new_privs(_cell: Cell) -> None:
+    system.prctl(system.PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _landlock(cell: Cell) -> None:
+    rules = [(path, landlock.LIST) for path in _import_folders()]
+    rules += [(path, landlock.READ) for path in (*_readable(), *cell.policy.read)]
+    devices = landlock.READ_FILE | landlock.WRITE_FILE | landlock.IOCTL_DEV
+    rules += [(path, devices) for path in ("/dev/null", "/dev/zero", "/dev/full")]
+    rules += [(path, landlock.READ_FILE) for path in ("/dev/urandom", "/dev/random")]
+    landlock.restrict(rules, everything=(cell.scratch, *cell.policy.write))
+
+
+def _seccomp(cell: Cell) -> None:
+    seccomp.install(cell.policy.allow)
+
+
+# In the order in which they are laid on. The namespaces that the warm parent makes come before all of them.
+LAYERS: dict[str, Callable[[Cell], None]] = {
+    "environment": _environment,
+    "descriptors": _descriptors,
+    "rlimits": _rlimits,
+    "ipc_namespace": _ipc_namespace,
+    "private_scratch": _private_scratch,
+    "user": _user,
+    "capabilities": _capabilities,
+    "parent_death_signal": _parent_death_signal,
+    "no_new_privs": _no_new_privs,
+    "landlock": _landlock,
+    "seccomp": _seccomp,
+}
+PARENT_LAYERS = ("network_namespace", "pid_namespace")
+
+
+def contain(cell: Cell, layers: Collection[str]) -> None:
+    """Lay the named layers upon this process. Raises OSError, its text beginning with the layer's name."""
+    for name, lay in LAYERS.items():
+        if name in layers:
+            try:
+                lay(cell)
+            except OSError as error:
+                raise OSError(f"{name}: {error}") from error
+
+
+def missing_protection(layers: Collection[str]) -> list[str]:
+    """What must hold before a candidate runs unasked, and does not: blocking of files, blocking of the network."""
+    missing = [] if "landlock" in layers else ["file access is not blocked (landlock)"]
+    if "seccomp" not in layers and "network_namespace" not in layers:
+        missing.append("network access is not blocked (seccomp or network_namespace)")
+    return missing
+
+
+def session_uid(number: int) -> int:
+    """A user id for the session of this number; nobody's where the user namespace maps few ids."""
+    for line in Path("/proc/self/uid_map").read_text().splitlines():
+        inside, _, count = (int(word) for word in line.split())
+        if inside <= _UID_BASE and inside + count >= _UID_BASE + _UIDS:
+            return _UID_BASE + number % _UIDS
+    return _NOBODY
+
+
+def _below_private_folder(cell: Cell) -> bool:
+    """Whether some folder above Python's packages or the private folder is closed to other users."""
+    paths = (*import_path(), sysconfig.get_path("stdlib"), cell.scratch)
+    folders = {parent for path in paths for parent in Path(path).parents}
+    return any(folder.exists() and not folder.stat().st_mode & 0o001 for folder in folders)
+
+
+def import_path() -> list[str]:
+    """sys.path without the project's own folder (where the packages are not installed as a wheel)."""
+    return [entry for entry in sys.path if entry and (Path(entry).resolve() != _ROOT or _installed(entry))]
+
+
+def _installed(entry: str) -> bool:
+    return Path(entry).name in ("site-packages", "dist-packages")
+
+
+def _import_folders() -> Iterator[str]:
+    yield from (entry for entry in import_path() if os.path.isdir(entry))
+
+
+def _readable() -> Iterator[str]:
+    """Python's library, installed packages other than ours, shared libraries and harmless facts of the machine."""
+    for entry in dict.fromkeys((*import_path(), *(sysconfig.get_path(n) for n in ("stdlib", "platstdlib")))):
+        if _installed(entry):
+            names = (name for name in os.listdir(entry) if not name.startswith(_OURS)) if os.path.isdir(entry) else ()
+            yield from (f"{entry}/{name}" for name in names)
+        elif not entry.startswith(f"{_ROOT}/oracle"):
+            yield from _without_site_packages(entry)
+    yield from ("/lib", "/lib64", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/localtime")
+    yield from (f"/usr/lib/{name}" for name in _listed("/usr/lib"))
+    yield from ("/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/self")
+
+
+def _listed(folder: str) -> list[str]:
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+def _without_site_packages(entry: str) -> Iterator[str]:
+    """A library folder, but for the site-packages inside it (they are granted package by package)."""
+    if not os.path.isdir(entry):
+        yield entry
+        return
+    yield from (f"{entry}/{name}" for name in _listed(entry) if name not in ("site-packages", "dist-packages"))
+
+
+def probe(cell: Cell, without: Collection[str] = ()) -> dict[str, str]:
+    """Try every layer but those `without` on this process, which must be thrown away: {layer: "" or why it is off}."""
+    report = dict.fromkeys(without, "left out on request")
+    for name, lay in LAYERS.items():
+        if name in without:
+            continue
+        try:
+            lay(cell)
+            report[name] = ""
+        except OSError as error:
+            report[name] = str(error)
+    outside = str(Path(cell.scratch).parent / "probe")
+    _demand(report, "landlock", lambda: Path(outside).touch(), "a file outside could be written")
+    _demand(report, "landlock", Path("/etc/passwd").read_bytes, "/etc/passwd could be read")
+    _demand(report, "seccomp", lambda: socket.socket(socket.AF_UNIX), "a socket could be opened")
+    _demand(report, "seccomp", _fork, "a process could be started")
+    return report
+
+
+def _fork() -> None:
+    if os.fork() == 0:
+        os._exit(0)
+
+
+def _demand(report: dict[str, str], layer: str, attack: Callable[[], object], what: str) -> None:
+    """Turn a layer off in the report where what it must stop still works."""
+    if report[layer]:
+        return
+    try:
+        attack()
+    except OSError:
+        return
+    report[layer] = what
+
+
+def remove_tree(path: str) -> None:
+    """Remove what a session left on the disk, whatever the modes of its folders."""
+
+    def unlock(_function: object, name: str, _error: object) -> None:
+        os.chmod(name, 0o700)
+        shutil.rmtree(name, ignore_errors=True) if os.path.isdir(name) else os.unlink(name)
+
+    if os.path.lexists(path):
+        try:
+            shutil.rmtree(path, onerror=unlock)
+        except OSError:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,68 @@
+"""Namespaces that the warm parent makes: one network namespace for all candidates, a process namespace for each."""
+
+from __future__ import annotations
+
+import os
+
+from oracle.worker import system
+
+
+def leave_network() -> str:
+    """Enter a fresh network namespace, in which no interface is up; an ordinary user gets a user namespace first.
+
+    "" if done, else why not. The caller must be single-threaded.
+    """
+    try:
+        system.unshare(system.CLONE_NEWNET)
+        return ""
+    except OSError:
+        pass
+    try:
+        _own_user_namespace()
+        system.unshare(system.CLONE_NEWNET)
+        return ""
+    except OSError as error:
+        return str(error)
+
+
+def _own_user_namespace() -> None:
+    """A user namespace in which the same ids hold and this process has all capabilities."""
+    uid, gid = os.geteuid(), os.getegid()
+    system.unshare(system.CLONE_NEWUSER)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+class ProcessNamespaces:
+    """Forks children that are each the first process of a namespace: the kernel ends all its processes with it."""
+
+    def __init__(self, wanted: bool = True) -> None:
+        """`off` is "" where this works and is wanted, else why not."""
+        self.off = "" if wanted else "left out on request"
+        try:
+            self._own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+            self._enter()
+            self._leave()
+        except OSError as error:
+            self.off = str(error)
+
+    def fork(self) -> int:
+        """As os.fork; in a fresh process namespace where those work."""
+        if self.off:
+            return os.fork()
+        self._enter()
+        try:
+            pid = os.fork()
+        except OSError:
+            self._leave()
+            raise
+        if pid:
+            self._leave()
+        return pid
+
+    def _enter(self) -> None:
+        system.unshare(system.CLONE_NEWPID)
+
+    def _leave(self) -> None:
+        system.setns(self._own, system.CLONE_NEWPID)

@@ -1,0 +1,174 @@
+"""The warm parent: imports torch and Triton once, then forks one contained process per candidate.
+
+Started by `oracle.backends` as `python -m oracle.worker.parent BACKEND FD BASE WITHOUT`, where FD is one end of a
+sequenced-packet socket pair. It reads no candidate and opens no file of one; it only forks, reports ends and cleans up.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from oracle.worker import isolation, system
+from oracle.worker.isolation import Cell
+from oracle.worker.namespaces import ProcessNamespaces, leave_network
+
+ORDER_BYTES = 4096
+
+
+@dataclass
+class Child:
+    pid: int
+    pidfd: int
+    supervisor: socket.socket  # told how the process ended; its closing by the judge ends the process
+    scratch: str
+
+
+class Parent:
+    """Serves orders until the judge is gone; then nothing that it started is left."""
+
+    def __init__(self, backend: str, control: socket.socket, base: str, without: set[str]) -> None:
+        self.control, self.base = control, base
+        self.children: list[Child] = []
+        system.prctl(system.PR_SET_CHILD_SUBREAPER, 1)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        off = {name: "left out on request" for name in without}
+        network = off.get("network_namespace") or leave_network()
+        self.namespaces = ProcessNamespaces("pid_namespace" not in without)
+        report = {"network_namespace": network, "pid_namespace": self.namespaces.off}
+        report.update(self._probe(without))
+        self.layers = [name for name, reason in report.items() if not reason]
+        facts = self._warm(backend)
+        self.control.send(json.dumps({"layers": report, "facts": facts}).encode())
+
+    def _warm(self, backend: str) -> dict[str, Any]:
+        """Import torch and Triton: only now, since leaving a user namespace needs a process that has one thread."""
+        from oracle.worker.child import live
+        from oracle.worker.device import load
+
+        self.live, self.device = live, load(backend)
+        facts = self.device.warm()
+        gc.collect()
+        gc.freeze()  # fewer pages are copied after a fork
+        return facts
+
+    def _probe(self, without: set[str]) -> dict[str, str]:
+        """Try every layer in a child that is thrown away."""
+        scratch = os.path.join(self.base, "trial")
+        os.mkdir(scratch, 0o700)
+        reader, writer = os.pipe()
+        pid = self.namespaces.fork()
+        if pid == 0:
+            os.dup2(writer, 3)
+            report = isolation.probe(Cell(scratch, 0), without)
+            os.write(3, json.dumps(report).encode())
+            os._exit(0)
+        os.close(writer)
+        with open(reader, "rb") as file:
+            data = file.read()
+        os.waitpid(pid, 0)
+        isolation.remove_tree(scratch)
+        return json.loads(data)
+
+    def serve(self) -> NoReturn:
+        poller = select.poll()
+        poller.register(self.control, select.POLLIN)
+        while True:
+            watched: dict[int, Child | None] = {self.control.fileno(): None}
+            for child in self.children:
+                watched |= {child.pidfd: child, child.supervisor.fileno(): child}
+            for fd in watched:
+                poller.register(fd, select.POLLIN)
+            for fd, _event in poller.poll():
+                ready = watched[fd]
+                if ready is None:
+                    self._order()
+                elif ready in self.children:
+                    os.kill(ready.pid, signal.SIGKILL)
+                    self._bury(ready)
+            for fd in watched:
+                poller.unregister(fd)
+
+    def _order(self) -> None:
+        """One order: fork a process that gets the three descriptors sent along (channel, arena, supervisor)."""
+        data, descriptors, _flags, _address = socket.recv_fds(self.control, ORDER_BYTES, 3)
+        if not data:
+            self._end()
+        number = json.loads(data)["number"]
+        channel, arena, supervisor = descriptors
+        scratch = os.path.join(self.base, f"session-{number}")
+        reply = socket.socket(fileno=supervisor)
+        try:
+            os.mkdir(scratch, 0o700)
+            pid = self.namespaces.fork()
+        except OSError as error:
+            reply.send(json.dumps({"error": str(error)}).encode())
+            return
+        if pid == 0:
+            os.setsid()
+            self.live(channel, arena, Cell(scratch, number, self.device.policy), self.layers, self.device)
+        os.close(channel)
+        os.close(arena)
+        pidfd = os.pidfd_open(pid)
+        self.children.append(Child(pid, pidfd, reply, scratch))
+        socket.send_fds(reply, [json.dumps({"pid": pid}).encode()], [pidfd])
+
+    def _bury(self, child: Child) -> None:
+        """End what is left of a process and its descendants, tell how it ended, remove its folder."""
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        with suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL)  # its id is still taken: it has not been reaped
+        _, status = os.waitpid(child.pid, 0)
+        self.children.remove(child)
+        self._kill_strays()
+        isolation.remove_tree(child.scratch)
+        with suppress(OSError):
+            child.supervisor.send(json.dumps({"code": os.waitstatus_to_exitcode(status)}).encode())
+        child.supervisor.close()
+        os.close(child.pidfd)
+
+    def _kill_strays(self) -> None:
+        """Descendants whose own parents ended were given to this process (it is a subreaper): end them."""
+        known = {child.pid for child in self.children}
+        for _ in range(100):
+            strays = [pid for pid in _own_children() if pid not in known]
+            if not strays:
+                return
+            for pid in strays:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+    def _end(self) -> NoReturn:
+        for child in list(self.children):
+            os.kill(child.pid, signal.SIGKILL)
+            self._bury(child)
+        isolation.remove_tree(self.base)
+        os._exit(0)
+
+
+def _own_children() -> list[int]:
+    try:
+        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def main() -> None:
+    backend, descriptor, base, without = sys.argv[1:5]
+    sys.dont_write_bytecode = True
+    control = socket.socket(fileno=int(descriptor))
+    Parent(backend, control, base, set(without.split(",")) - {""}).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""The judge's side of one candidate's process. Everything that comes from the process is checked before it is used."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from oracle.errors import InfrastructureError
+from oracle.worker.protocol import (
+    CRASHED,
+    MEMORY,
+    RAISED,
+    RETURNED,
+    TIMEOUT,
+    Argument,
+    Call,
+    Finding,
+    Outcome,
+    RawTensor,
+    TensorBuffer,
+)
+from oracle.worker.wire import Channel, Closed, Garbage, Late
+
+ARENA_BYTES = 512 << 20
+START_SECONDS = 60.0  # our own part: fork and containment
+LOAD_SECONDS = 20.0  # least time for executing the source: it may import large packages
+END_SECONDS = 30.0
+_ALIGN = 4096
+_TEXT = 5000  # longest text taken over from a process
+_ITEM_SIZES = {
+    **{"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1},
+    **{"uint8": 1, "bool": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex32": 4, "complex64": 8, "complex128": 16},
+    **{"float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1},
+}
+_KINDS = {"compile_error", "launch_error", "import_error", "missing_entry_point"}
+
+
+class WorkerSession:
+    """See `oracle.worker.protocol.Session`. `channel` and `supervisor` are this side's ends, `arena` a sealed memfd of
+    ARENA_BYTES that this side owns from now on."""
+
+    def __init__(self, channel: socket.socket, supervisor: socket.socket, arena: int, source: str, entry: str) -> None:
+        self._channel, self._supervisor = Channel(channel), supervisor
+        self._arena = mmap.mmap(arena, ARENA_BYTES)
+        os.close(arena)
+        self._first = {"source": source, "entry": entry}
+        self._pidfd: int | None = None
+        self._loaded = False
+        self._ended: Outcome | None = None  # why no further call can be made
+        self._closed = False
+
+    def call(self, call: Call, timeout: float) -> Outcome:
+        if self._ended is None and not self._loaded:
+            self._ended = self._load(timeout)
+            self._loaded = True
+        if self._ended is not None:
+            return self._ended
+        started = time.monotonic()
+        outcome = self._call(call, started + timeout)
+        if outcome.status in (TIMEOUT, MEMORY, CRASHED):
+            self._end()
+            self._ended = Outcome(CRASHED, message="the process ended in an earlier call", findings=outcome.findings)
+        return _timed(outcome, started)
+
+    def close(self) -> None:
+        """Kill the process; waits until nothing of it is left."""
+        if not self._closed:
+            self._end()
+
+    def _load(self, timeout: float) -> Outcome | None:
+        """Wait for the process, have the source executed; the outcome of every call where that failed, else None."""
+        started = time.monotonic()
+        try:
+            self._greet(started + START_SECONDS)
+            executing = time.monotonic()
+            self._channel.send(self._first, executing + START_SECONDS)
+            message, _ = self._channel.receive(executing + max(timeout, LOAD_SECONDS))
+            raised = _raised(message)
+            findings = _findings(message)
+        except Late:
+            raised, findings = Outcome(TIMEOUT, message="executing the source took too long"), ()
+        except (Closed, Garbage) as error:
+            raised, findings = self._broken(error), ()
+        if raised is None:
+            self._early = findings
+            return None
+        self._end()
+        return _timed(raised, started, findings)
+
+    def _greet(self, deadline: float) -> None:
+        """The warm parent's word that the process exists, and its own that it is contained."""
+        try:
+            self._supervisor.settimeout(max(0.1, deadline - time.monotonic()))
+            data, descriptors, _, _ = socket.recv_fds(self._supervisor, 4096, 1)
+            if not descriptors:
+                reason = json.loads(data)["error"] if data else "the warm parent ended"
+                raise InfrastructureError(f"no process for the candidate: {reason}")
+            self._pidfd = descriptors[0]
+            message, _ = self._channel.receive(deadline)
+        except (OSError, Late, Closed, Garbage) as error:
+            raise InfrastructureError(
+                f"the candidate's process did not start: {error or type(error).__name__}"
+            ) from None
+        if message.get("type") != "started":
+            raise InfrastructureError(f"the candidate's process could not be contained: {message.get('reason')}")
+
+    def _call(self, call: Call, deadline: float) -> Outcome:
+        buffers = call.buffers()
+        places = self._write(buffers)
+        try:
+            self._channel.send(_request(call, buffers, places), deadline)
+            message, parts = self._channel.receive(deadline)
+            early, self._early = self._early, ()
+            findings = (*early, *_findings(message))
+            raised = _raised(message)
+            if raised is None:
+                names = [buffer.name for buffer in buffers]
+                outcome = Outcome(
+                    RETURNED,
+                    structure=_text(message, "structure"),
+                    outputs=_outputs(message, parts, names),
+                    late=message.get("late") is True,
+                )
+            else:
+                outcome = raised
+            launches = message.get("launches")
+            if type(launches) is not int or launches < 0:
+                raise Garbage("a launch count that is none")
+        except Late:
+            return Outcome(TIMEOUT, message="the call did not return in time", findings=self._early)
+        except (Closed, Garbage) as error:
+            return self._broken(error)
+        storages = tuple(
+            np.frombuffer(self._arena, np.uint8, buffer.storage.nbytes, place).copy()
+            for buffer, place in zip(buffers, places, strict=True)
+        )
+        return _with(outcome, storages=storages, launches=launches, findings=findings)
+
+    def _write(self, buffers: list[TensorBuffer]) -> list[int]:
+        """Copy the storages into the arena, at the same places for the same sizes; where each starts."""
+        places, end = [], 0
+        for buffer in buffers:
+            if end + buffer.storage.nbytes > ARENA_BYTES:
+                raise InfrastructureError(f"the inputs of one call need more than {ARENA_BYTES >> 20} MiB")
+            places.append(end)
+            target = np.frombuffer(self._arena, np.uint8, buffer.storage.nbytes, end) if buffer.storage.nbytes else None
+            if target is not None:
+                target[:] = buffer.storage.reshape(-1)
+            end += -(-(buffer.storage.nbytes + 1) // _ALIGN) * _ALIGN
+        return places
+
+    def _broken(self, error: Exception) -> Outcome:
+        """The process ended, or spoke nonsense."""
+        if isinstance(error, Garbage):
+            text = f"wrote {error} to the channel that carries its results"
+            return Outcome(CRASHED, message=text, findings=(Finding("tampering", text),))
+        code = self._end()
+        if code is None:
+            raise InfrastructureError("the warm parent ended during a call")
+        if code >= 0:
+            return Outcome(CRASHED, message=f"exited by itself with status {code}")
+        if code == -signal.SIGKILL:
+            return Outcome(CRASHED, message="closed the channel that carries its results, or was killed")
+        return Outcome(CRASHED, message=f"ended by {signal.Signals(-code).name}")
+
+    def _end(self) -> int | None:
+        """Kill, wait for the warm parent's word on how it ended (None where that is missing), free everything."""
+        if self._closed:
+            return None
+        self._closed = True
+        code = None
+        if self._pidfd is not None:
+            # a process that has ended by itself keeps its own exit status
+            with suppress(OSError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        with suppress(OSError, ValueError, KeyError):
+            self._supervisor.shutdown(socket.SHUT_WR)
+            self._supervisor.settimeout(END_SECONDS)
+            while data := self._supervisor.recv(4096):
+                code = json.loads(data).get("code", code)
+        self._supervisor.close()
+        self._channel.close()
+        self._arena.close()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+        return code
+
+
+def _request(call: Call, buffers: list[TensorBuffer], places: list[int]) -> dict[str, Any]:
+    index = {id(buffer): position for position, buffer in enumerate(buffers)}
+
+    def argument(value: Argument) -> dict[str, Any]:
+        return {"tensor": index[id(value)]} if isinstance(value, TensorBuffer) else {"json": value}
+
+    return {
+        "inputs": [
+            {
+                "start": place,
+                "bytes": buffer.storage.nbytes,
+                "dtype": buffer.dtype,
+                "shape": list(buffer.shape),
+                "strides": list(buffer.strides),
+                "offset": buffer.offset,
+            }
+            for buffer, place in zip(buffers, places, strict=True)
+        ],
+        "positional": [argument(value) for value in call.positional],
+        "keyword": {name: argument(value) for name, value in call.keyword.items()},
+        "reverse": call.reverse,
+        "poison": call.poison,
+        "fill_lanes": call.fill_lanes,
+    }
+
+
+def _text(message: dict[str, Any], name: str) -> str:
+    value = message.get(name)
+    if not isinstance(value, str):
+        raise Garbage(f"a message whose {name} is no text")
+    return value[:_TEXT]
+
+
+def _raised(message: dict[str, Any]) -> Outcome | None:
+    """The outcome that a message's `kind` names; None where nothing was raised."""
+    kind, text, frames = (_text(message, name) for name in ("kind", "message", "traceback"))
+    if not kind:
+        return None
+    if kind == "memory_limit":
+        return Outcome(MEMORY, message=text, traceback=frames)
+    if kind == "exited":
+        return Outcome(CRASHED, message=f"exited by itself ({text})", traceback=frames)
+    if kind not in _KINDS:
+        raise Garbage("an unknown kind of error")
+    return Outcome(RAISED, error_kind=kind, message=text, traceback=frames)
+
+
+def _findings(message: dict[str, Any]) -> tuple[Finding, ...]:
+    found = message.get("findings")
+    if not isinstance(found, list) or len(found) > 1000:
+        raise Garbage("findings that are no list")
+    pairs = [item for item in found if isinstance(item, list) and len(item) == 2]
+    return tuple(Finding(str(kind)[:40], str(text)[:_TEXT]) for kind, text in pairs)
+
+
+def _outputs(message: dict[str, Any], parts: list[bytes], inputs: list[str]) -> tuple[RawTensor, ...]:
+    """The returned tensors; their bytes agree with shape and dtype, or are absent (too large, or on no real device)."""
+    headers = message.get("outputs")
+    if not isinstance(headers, list) or len(headers) != len(parts):
+        raise Garbage("outputs that do not fit their bytes")
+    outputs = []
+    for header, data in zip(headers, parts, strict=True):
+        if not isinstance(header, dict):
+            raise Garbage("an output without a description")
+        shape, alias = header.get("shape"), header.get("alias")
+        if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 1 << 62 for size in shape):
+            raise Garbage("an output without a shape")
+        if alias is not None and not (type(alias) is int and 0 <= alias < len(inputs)):
+            raise Garbage("an output that shares memory with no input")
+        dtype = _text(header, "dtype")
+        if data and len(data) != prod(shape) * _ITEM_SIZES.get(dtype, 0):
+            raise Garbage("an output whose bytes do not fit its shape")
+        outputs.append(
+            RawTensor(
+                dtype=dtype,
+                shape=tuple(shape),
+                contiguous=header.get("contiguous") is True,
+                device=_text(header, "device"),
+                data=data,
+                aliases=None if alias is None else inputs[alias],
+            )
+        )
+    return tuple(outputs)
+
+
+def _with(outcome: Outcome, **changes: Any) -> Outcome:
+    return Outcome(**{**vars(outcome), **changes})
+
+
+def _timed(outcome: Outcome, started: float, findings: tuple[Finding, ...] = ()) -> Outcome:
+    return _with(outcome, seconds=time.monotonic() - started, findings=(*outcome.findings, *findings))
