@@ -151,7 +151,7 @@ def layer_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
     deviation = x - x.mean(-1, keepdim=True)
     inverse = torch.rsqrt((deviation * deviation).mean(-1, keepdim=True) + eps)
     mean_error = blocked(n) * x.abs().mean(-1, keepdim=True)
-    variance_error = blocked(n) + UNIT * (mean_error * inverse) ** 2
+    variance_error = blocked(n) + UNIT * (2 * mean_error * inverse) ** 2
     return finite(inverse * (x.abs() + mean_error + variance_error * deviation.abs()))
 
 
@@ -162,7 +162,7 @@ def variance(x: torch.Tensor, correction: int = 1) -> torch.Tensor:
     deviation = (x - x.mean(-1, keepdim=True)).abs()
     mean_error = blocked(n) * x.abs().mean(-1)
     terms = (deviation * deviation).mean(-1) + 2 * (deviation * x.abs()).mean(-1)
-    return finite(blocked(n) * terms + UNIT * mean_error**2) * (n / max(n - correction, 1))
+    return finite(blocked(n) * terms + UNIT * (2 * mean_error) ** 2) * (n / max(n - correction, 1))
 
 
 def deviation(x: torch.Tensor, correction: int = 1) -> torch.Tensor:

@@ -15,10 +15,12 @@ TASK = Task(
     name="matmul",
     signature="matmul(a, b)",
     contract="""Matrix product a @ b of a (M, K) and b (K, N), both float32, any M, N, K ≥ 1 (M and N may be 0: an
-empty result). a and b may be contiguous or not (transposed, sliced with an offset, strided, expanded), each in its own
-way: use their strides, or copy them first. They are never modified; the result is a new contiguous float32 tensor (M,
-N) on their device. Accumulate in float32; TF32 products are acceptable. Non-finite inputs follow torch.matmul (0·inf is
-NaN); results whose terms overflow or underflow float32 on the way are not judged.""",
+empty result). The result is (M, N), float32.
+a and b may be contiguous or not (transposed, sliced with an offset, strided, expanded), each in its own way: use their
+strides, or copy them first. They are never modified; the result is a new contiguous tensor on their device that shares
+no memory with them.
+Accumulate in float32; TF32 products are acceptable. Non-finite inputs follow torch.matmul (0·inf is NaN); results whose
+terms overflow or underflow float32 on the way are not judged.""",
     dims={
         "M": Dim((1, 2, 3, 7, 15, 17, 33, 65, 128, 129), base=32, naive=64, empty=True),
         "K": Dim((1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 127, 129, 256, 257, 1000, 1025, 4097), base=64, naive=128),
