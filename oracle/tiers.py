@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from oracle.case import Case
 from oracle.inputs import resolve_keywords, same_json
@@ -38,7 +39,11 @@ def tier_of(task: Task, case: Case) -> str:
 
 def used_dims(task: Task, form: Form) -> list[str]:
     """Names of the dims that a form's shapes are made of, in the task's order."""
-    names: set[str] = set()
-    for entry in {entry for tensor in form.tensors for entry in tensor.shape if isinstance(entry, str)}:
-        names |= {node.id for node in ast.walk(parsed_entry(entry)) if isinstance(node, ast.Name)}
+    entries = [entry for tensor in form.tensors for entry in tensor.shape if isinstance(entry, str)]
+    names = {name for entry in entries for name in _entry_dims(entry)}
     return [name for name in task.dims if name in names]
+
+
+@cache
+def _entry_dims(entry: str) -> frozenset[str]:
+    return frozenset(node.id for node in ast.walk(parsed_entry(entry)) if isinstance(node, ast.Name))
