@@ -9,10 +9,11 @@ from oracle.errors import OracleError
 from oracle.minimize.axes import Dtype, Form, Keywords, Layout, Regime
 from oracle.minimize.base import Search, Shrinker
 from oracle.minimize.dims import Dims
+from oracle.minimize.trim import Trim
 from oracle.minimize.values import Values
 from oracle.schema import Task
 
-# Dims early: smaller cases run faster. Values last: they fix every other axis.
+# Dims early: smaller cases run faster. Explicit values (`Values`, `Trim`) come last: they fix every other axis.
 SHRINKERS: tuple[type[Shrinker], ...] = (Form, Dims, Dtype, Layout, Keywords, Regime)
 PASSES = 2  # what one axis lost may let another shrink
 
@@ -38,5 +39,6 @@ def minimize(case: Case, failing: Callable[[Case], object], *, task: Task, budge
             search.run(shrinker(task))
         if search.best == before:
             break
-    search.run(Values(task))
+    for shrinker in (Values, Trim):
+        search.run(shrinker(task))
     return search.best if search.best == case or failing(search.best) else case
