@@ -32,9 +32,10 @@ def diagnose(
 
 def _words(view: View) -> str | None:
     place = next(filter(None, (pattern(view) for pattern in places.PATTERNS)), None)
-    relation = next(filter(None, (pattern(view) for pattern in (*relations.PATTERNS, *rewrites.PATTERNS))), None)
+    asked = (*relations.PATTERNS, *rewrites.PATTERNS, *relations.VAGUE)
+    relation = next(filter(None, (pattern(view) for pattern in asked)), None)
     if relation is None:
         return place
     if place:
-        return f"{place}; there the result is {relation}"
+        return f"{place}; the wrong elements are {relation}"
     return f"every {'' if view.all_wrong else 'wrong '}element is {relation}"

@@ -9,7 +9,7 @@ import numpy as np
 from oracle.diagnose.view import View
 
 BLOCK = 16  # smallest power of two that is taken for a kernel's block
-DENSE = 0.5  # share of a region that must be wrong for the region to be named
+DENSE = 0.9  # share of a region that must be wrong for the region to be named
 FEW, ENOUGH = 4, 16  # elements on either side, and in all, for a threshold to be no chance
 
 
@@ -120,7 +120,7 @@ def threshold(view: View) -> str | None:
 
 # An input's NaN or a mask explains more than an index does.
 PATTERNS: tuple[Callable[[View], str | None], ...] = (
-    nonfinite_input, masked, triangle, tail, head, every_nth, threshold,
+    nonfinite_input, masked, triangle, every_nth, tail, head, threshold,
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from oracle.diagnose.view import View
 from oracle.poison import poisoned
 
 SEVERAL = 3  # different values that must agree before an arbitrary factor or offset is believed
-PRECISION = 2.0**-5  # largest error, relative to the reference, that is called lost precision
+PRECISION = 2.0**-7  # largest error, relative to the largest value, that is called lost precision
 
 NAMED_FACTORS = {2.0: "2 times", 0.5: "half", 4.0: "4 times", 0.25: "a quarter of", np.log2(np.e): "log2(e) times",
                  np.log(2.0): "ln(2) times"}  # fmt: skip
@@ -37,8 +37,8 @@ def flipped(view: View) -> str | None:
     return "the reference with its sign flipped" if view.matches(-view.want) else None
 
 
-def multiple(view: View) -> str | None:
-    """A named factor, a size or its root, or any factor that several different values share."""
+def named_multiple(view: View) -> str | None:
+    """A well-known factor, a size or its root."""
     if not np.isfinite(view.want[view.wrong]).all():
         return None
     factors = dict(NAMED_FACTORS)
@@ -49,8 +49,13 @@ def multiple(view: View) -> str | None:
     for factor, text in factors.items():
         if view.matches(factor * view.want):
             return f"{text} the reference"
+    return None
+
+
+def multiple(view: View) -> str | None:
+    """Any factor that several different values share."""
     got, want = view.got[view.wrong], view.want[view.wrong]
-    if np.unique(want).size < SEVERAL or not np.isfinite(got).all():
+    if np.unique(want).size < SEVERAL or not (np.isfinite(got) & np.isfinite(want)).all():
         return None
     largest = np.abs(want).argmax()
     factor = got[largest] / want[largest] if want[largest] else 0.0
@@ -105,17 +110,20 @@ def constant(view: View) -> str | None:
 
 
 def precision(view: View) -> str | None:
-    """Right but for the last bits."""
+    """Right but for the last bits of the largest values."""
     got, want = view.got[view.wrong], view.want[view.wrong]
-    size = np.maximum(np.abs(want), view.quantity.scale[view.wrong])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        relative = np.abs(got - want) / size
-    worst = relative.max()
-    if not np.isfinite(worst) or worst > PRECISION or worst == 0:
+    finite = np.abs(view.want[np.isfinite(view.want)])
+    if not finite.size or not finite.max():
         return None
-    return f"nearly right: to about {int(-np.log2(worst))} bits of its terms"
+    worst = float(np.max(np.abs(got - want)) / finite.max()) if np.isfinite(got).all() else np.inf
+    if not 0 < worst <= PRECISION:
+        return None
+    return f"nearly right: off by at most 2^{int(np.ceil(np.log2(worst)))} of the largest value"
 
 
 PATTERNS: tuple[Callable[[View], str | None], ...] = (
-    unwritten, zero, nonfinite, flipped, multiple, row_zero, rearranged, constant, offset, precision,
+    unwritten, zero, nonfinite, flipped, named_multiple, row_zero, rearranged,
 )  # fmt: skip
+
+# True of many faults: asked only where nothing more telling holds.
+VAGUE: tuple[Callable[[View], str | None], ...] = (multiple, constant, offset, precision)
