@@ -164,6 +164,7 @@ class WorkerBackend:
         self.name = name
         self._without = tuple(without)
         self._lock = threading.Lock()
+        self._closed = False
         self._numbers = itertools.count(1)
         self._parent = WarmParent(name, self._without)
         self.layers = self._parent.layers
@@ -181,11 +182,15 @@ class WorkerBackend:
         raise InfrastructureError("the worker process ends as soon as it starts")
 
     def close(self) -> None:
+        """End every open session; a judgement that is under way in another thread gets InfrastructureError."""
         with self._lock:
+            self._closed = True
             self._parent.close()
 
     def _live_parent(self) -> WarmParent:
         with self._lock:
+            if self._closed:
+                raise InfrastructureError(f"the {self.name} backend is closed")
             if not self._parent.alive:
                 self._parent.close()
                 self._parent = WarmParent(self.name, self._without)

@@ -15,7 +15,7 @@ import torch
 from oracle.worker import candidate as candidate_module
 from oracle.worker import isolation, outputs, wire
 from oracle.worker.candidate import Candidate, Raised
-from oracle.worker.device import Device
+from oracle.worker.device import Device, Ended
 from oracle.worker.isolation import Cell
 from oracle.worker.outputs import examine, guarded
 from oracle.worker.watch import Watch
@@ -58,7 +58,7 @@ def _settle(channel: int, arena: int) -> None:
 class Server:
     def __init__(self, scratch: str, arena: memoryview, device: Device) -> None:
         self.scratch, self.arena, self.device = scratch, arena, device
-        self.watch = Watch()
+        self.watch = WATCH
 
     def serve(self) -> None:
         first = wire.read(CHANNEL)
@@ -70,7 +70,7 @@ class Server:
         sys.argv[:] = [path]
         self.device.start()
         self.threads = _threads()
-        self.watch.arm([candidate_module, outputs, wire, sys.modules[__name__]])
+        self.watch.listen()
         self._send(self._load(first["entry"]))
         while True:
             message = wire.read(CHANNEL)
@@ -93,14 +93,13 @@ class Server:
         keyword = {name: _value(item, tensors) for name, item in message["keyword"].items()}
         self.device.begin(message)
         result, raised = self._call(positional, keyword)
-        launches = 0
-        findings: list[tuple[str, str]] = []
+        ended = Ended()
         parts: list[bytes] = []
         reply: dict[str, Any] = {"type": "returned", "structure": "None", "outputs": [], "late": False}
         try:
             with guarded():
                 self.device.synchronize()
-                launches, findings = self.device.end()
+                ended = self.device.end()
                 if raised is None:
                     returned = examine(result, self.device)
                     reply.update(structure=returned.structure, outputs=returned.headers)
@@ -109,12 +108,15 @@ class Server:
                 self.device.give_back()
         except BaseException as error:  # a device error shows at the synchronisation; memory ends at a copy
             raised = raised or self.candidate.word(error, "launch_error")
+        if ended.unsupported:  # even where the candidate caught the refusal: what it did then is no judgement of it
+            raised = Raised("unsupported", ended.unsupported, raised.traceback if raised else "")
         if raised is not None:
             reply.update(outputs=[], late=False)
             parts = []
         self.watch.compare()
-        found = [*self.watch.take(), *findings]
-        self._send({**reply, **_raised(raised), "launches": launches, "findings": found}, parts)
+        reply.update(_raised(raised), launches=ended.launches, configs=ended.configs)
+        reply["findings"] = [*self.watch.take(), *ended.findings]
+        self._send(reply, parts)
 
     def _call(self, positional: list[Any], keyword: Mapping[str, Any]) -> tuple[Any, Raised | None]:
         try:
@@ -161,3 +163,7 @@ def _from_json(value: Any) -> Any:
         found = getattr(torch, value.removeprefix("torch."), None)
         return found if isinstance(found, torch.dtype) else value
     return value
+
+
+# what the warm parent's modules were like before any candidate
+WATCH = Watch([candidate_module, outputs, wire, sys.modules[__name__]])

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import importlib
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from oracle.worker.isolation import Policy
 
 MODULES = {"interpreter": "oracle.worker.interpreted", "cuda": "oracle.worker.cuda"}  # each with `DEVICE`
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a device noticed during one call. `launches` counted; `findings` (kind, message); `configs`: the largest
+    number of autotune configurations chosen from; `unsupported`: what the backend cannot do, or ""."""
+
+    launches: int = 0
+    findings: list[tuple[str, str]] = field(default_factory=list)
+    configs: int = 1
+    unsupported: str = ""
 
 
 class Device(Protocol):
@@ -38,15 +50,19 @@ class Device(Protocol):
         ...
 
     def begin(self, call: dict[str, Any]) -> None:
-        """Before a call: `reverse`, `poison`, `fill_lanes`."""
+        """Before a call: `reverse`, `poison`, `fill_lanes`, `config`."""
         ...
 
     def synchronize(self) -> None:
         """Wait until everything that the call started on the device is done."""
         ...
 
-    def end(self) -> tuple[int, list[tuple[str, str]]]:
-        """After a call: launches counted and findings (kind, message)."""
+    def end(self) -> Ended:
+        """After a call."""
+        ...
+
+    def where(self, tensor: Any) -> str:
+        """Device type of a returned tensor, "cpu" or "cuda" as the inputs' where it is right."""
         ...
 
     def alias(self, tensor: Any) -> int | None:

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 import oracle.interpreter as layer
+from oracle.worker.device import Ended
 from oracle.worker.isolation import Policy
 
 _string_at = ctypes.string_at
@@ -69,15 +70,19 @@ class Interpreted:
         return tensors
 
     def begin(self, call: dict[str, Any]) -> None:
-        layer.begin_call(
-            reverse=call["reverse"], poison=call["poison"], fill_lanes=call["fill_lanes"], ranges=self._ranges
-        )
+        settings = {name: call[name] for name in ("reverse", "poison", "fill_lanes", "config")}
+        layer.begin_call(**settings, ranges=self._ranges)
 
     def synchronize(self) -> None:
         pass
 
-    def end(self) -> tuple[int, list[tuple[str, str]]]:
-        return layer.end_call()
+    def end(self) -> Ended:
+        launches, findings = layer.end_call()
+        return Ended(launches, findings, layer.configurations(), layer.unsupported() or "")
+
+    def where(self, tensor: Any) -> str:
+        """The inputs are on "cpu" here; what would be on the CPU of a machine with a GPU is on "host"."""
+        return {"cuda": "cpu", "cpu": "host"}.get(layer.device_of(tensor), "elsewhere")
 
     def alias(self, tensor: Any) -> int | None:
         low, high = _range(tensor)

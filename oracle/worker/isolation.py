@@ -11,6 +11,7 @@ machine without namespaces, reading of world-readable kernel files is stopped by
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
 import shutil
@@ -29,6 +30,7 @@ KEPT_DESCRIPTORS = 5  # standard input, output and error (all /dev/null), channe
 SCRATCH_BYTES = 64 * MIB
 _UID_BASE, _UIDS, _NOBODY = 0x70000000, 1 << 16, 65534
 _ROOT = Path(__file__).resolve().parents[2]  # what holds the packages `oracle` and `agentloop`
+_INSTALLED = ("site-packages", "dist-packages")
 _OURS = ("oracle", "agentloop")
 
 
@@ -107,7 +109,7 @@ def _user(cell: Cell) -> None:
         raise OSError("not root: the judge's own user is kept")
     uid = session_uid(cell.number)
     os.chown(cell.scratch, uid, uid)
-    cell.kept = 1 << system.CAP_DAC_READ_SEARCH if _below_private_folder(cell) else 0
+    cell.kept = 1 << system.CAP_DAC_READ_SEARCH if _below_private_folder(os.path.dirname(cell.scratch)) else 0
     system.prctl(system.PR_SET_KEEPCAPS, 1)
     os.setgroups([])
     os.setresgid(uid, uid, uid)
@@ -130,8 +132,8 @@ def _no_new_privs(_cell: Cell) -> None:
 
 
 def _landlock(cell: Cell) -> None:
-    rules = [(path, landlock.LIST) for path in _import_folders()]
-    rules += [(path, landlock.READ) for path in (*_readable(), *cell.policy.read)]
+    rules = [(path, landlock.LIST) for path in import_path()]
+    rules += [(path, landlock.READ) for path in (*_readable(), "/proc/self", *cell.policy.read)]
     devices = landlock.READ_FILE | landlock.WRITE_FILE | landlock.IOCTL_DEV
     rules += [(path, devices) for path in ("/dev/null", "/dev/zero", "/dev/full")]
     rules += [(path, landlock.READ_FILE) for path in ("/dev/urandom", "/dev/random")]
@@ -186,49 +188,43 @@ def session_uid(number: int) -> int:
     return _NOBODY
 
 
-def _below_private_folder(cell: Cell) -> bool:
-    """Whether some folder above Python's packages or the private folder is closed to other users."""
-    paths = (*import_path(), sysconfig.get_path("stdlib"), cell.scratch)
+def prepare(base: str, policy: Policy) -> None:
+    """Once in the warm parent: work out what is the same for every process whose private folder lies in `base`."""
+    _readable()
+    _below_private_folder(base)
+    seccomp.prepare(policy.allow)
+
+
+@functools.cache
+def _below_private_folder(base: str) -> bool:
+    """Whether some folder above Python's packages or the private folders is closed to other users."""
+    paths = (*import_path(), sysconfig.get_path("stdlib"), f"{base}/any")
     folders = {parent for path in paths for parent in Path(path).parents}
     return any(folder.exists() and not folder.stat().st_mode & 0o001 for folder in folders)
 
 
 def import_path() -> list[str]:
     """sys.path without the project's own folder (where the packages are not installed as a wheel)."""
-    return [entry for entry in sys.path if entry and (Path(entry).resolve() != _ROOT or _installed(entry))]
+    return [entry for entry in sys.path if entry and (Path(entry).resolve() != _ROOT or _ROOT.name in _INSTALLED)]
 
 
-def _installed(entry: str) -> bool:
-    return Path(entry).name in ("site-packages", "dist-packages")
-
-
-def _import_folders() -> Iterator[str]:
-    yield from (entry for entry in import_path() if os.path.isdir(entry))
-
-
-def _readable() -> Iterator[str]:
+@functools.cache
+def _readable() -> tuple[str, ...]:
     """Python's library, installed packages other than ours, shared libraries and harmless facts of the machine."""
-    for entry in dict.fromkeys((*import_path(), *(sysconfig.get_path(n) for n in ("stdlib", "platstdlib")))):
-        if _installed(entry):
-            names = (name for name in os.listdir(entry) if not name.startswith(_OURS)) if os.path.isdir(entry) else ()
-            yield from (f"{entry}/{name}" for name in names)
-        elif not entry.startswith(f"{_ROOT}/oracle"):
-            yield from _without_site_packages(entry)
-    yield from ("/lib", "/lib64", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/localtime")
-    yield from (f"/usr/lib/{name}" for name in _listed("/usr/lib"))
-    yield from ("/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/self")
+    folders = [*import_path(), sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    folders += map(os.path.realpath, ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"))
+    facts = ("/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo")
+    return (*(path for folder in dict.fromkeys(folders) for path in _without_ours(folder)), *facts, "/proc/stat")
 
 
-def _listed(folder: str) -> list[str]:
-    return os.listdir(folder) if os.path.isdir(folder) else []
-
-
-def _without_site_packages(entry: str) -> Iterator[str]:
-    """A library folder, but for the site-packages inside it (they are granted package by package)."""
-    if not os.path.isdir(entry):
-        yield entry
-        return
-    yield from (f"{entry}/{name}" for name in _listed(entry) if name not in ("site-packages", "dist-packages"))
+def _without_ours(path: str) -> Iterator[str]:
+    """The path itself; where our packages lie below it, what lies beside them. They hold tasks and references."""
+    if not _ROOT.is_relative_to(os.path.realpath(path)):
+        yield path
+    elif os.path.isdir(path):
+        for name in os.listdir(path):
+            if not (name in _OURS and Path(path).resolve() == _ROOT):
+                yield from _without_ours(f"{path}/{name}")
 
 
 def probe(cell: Cell, without: Collection[str] = ()) -> dict[str, str]:

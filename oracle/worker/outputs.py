@@ -98,7 +98,7 @@ def _describe(tensor: Any, device: Device, budget: int) -> tuple[dict[str, Any],
         "dtype": str(plain.dtype).removeprefix("torch."),
         "shape": shape,
         "contiguous": _is_contiguous(plain),
-        "device": plain.device.type,
+        "device": device.where(tensor) if plain.device.type != "meta" else "meta",
         "alias": None,
     }
     size = prod(shape) * _element_size(plain)

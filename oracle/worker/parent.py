@@ -58,6 +58,7 @@ class Parent:
 
         self.live, self.device = live, load(backend)
         facts = self.device.warm()
+        isolation.prepare(self.base, self.device.policy)
         gc.collect()
         gc.freeze()  # fewer pages are copied after a fork
         return facts

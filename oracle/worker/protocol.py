@@ -47,6 +47,7 @@ class Call:
     poison     what fresh allocations and undefined lanes hold: 0 = NaN / extreme integers, 1 = a finite pattern,
                so that a result that depends on them differs between the two.
     fill_lanes whether lanes of masked loads without `other` are poisoned too (interpreter only).
+    config     which configuration of autotuned kernels runs (interpreter only), modulo their number.
     """
 
     positional: tuple[Argument, ...]
@@ -54,6 +55,7 @@ class Call:
     reverse: bool = False
     poison: int = 0
     fill_lanes: bool = False
+    config: int = 0
 
     def buffers(self) -> list[TensorBuffer]:
         return [a for a in (*self.positional, *self.keyword.values()) if isinstance(a, TensorBuffer)]
@@ -97,9 +99,11 @@ class Outcome:
     status     RETURNED, RAISED, TIMEOUT, MEMORY or CRASHED.
     outputs    returned tensors where `structure` is "tensor" or "tuple"; other structures ("None", "int", …) have none.
     error      for RAISED: failure kind the exception amounts to (import_error, missing_entry_point, compile_error,
-               launch_error, tampering, …), message (one line) and traceback of the candidate's own frames.
+               launch_error, …) or "unsupported" (this backend cannot run it: no failure), message (one line) and
+               traceback of the candidate's own frames.
     storages   each input buffer's storage after the call, in the order of Call.buffers(), read by the judge.
     launches   triton launches counted during the call.
+    configs    the largest number of autotune configurations that a kernel of the call chose from.
     late       True if an output's bytes changed after the call returned and a final synchronisation.
     """
 
@@ -111,6 +115,7 @@ class Outcome:
     traceback: str = ""
     storages: tuple[np.ndarray, ...] = ()
     launches: int = 0
+    configs: int = 1
     findings: tuple[Finding, ...] = ()
     late: bool = False
     seconds: float = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import struct
 from collections.abc import Collection
@@ -72,6 +73,15 @@ _NR, _ARCH, _ARG0 = 0, 4, 16  # offsets in struct seccomp_data (little endian)
 _MODE_FILTER = 2
 
 
+FIRST = 1  # a process's id in a process namespace of its own
+
+
+def prepare(allow: Collection[str] = ()) -> None:
+    """Build the filter of a process that is the first of its namespace, so that its forks need not."""
+    if MACHINE in _AUDIT_ARCH:
+        _program(FIRST, frozenset(allow))
+
+
 def install(allow: Collection[str] = ()) -> None:
     """Refuse the calls above, but for those named in `allow`, in this process and all its threads to come.
 
@@ -79,15 +89,16 @@ def install(allow: Collection[str] = ()) -> None:
     """
     if MACHINE not in _AUDIT_ARCH:
         raise OSError(errno.ENOSYS, f"no seccomp table for {MACHINE}")
-    program = _program(list(_AUDIT_ARCH).index(MACHINE), os.getpid(), allow)
-    packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    packed = _program(os.getpid(), frozenset(allow))
     buffer = ctypes.create_string_buffer(packed, len(packed))
-    header = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(buffer)))
+    header = ctypes.create_string_buffer(struct.pack("@HP", len(packed) // 8, ctypes.addressof(buffer)))
     prctl(PR_SET_SECCOMP, _MODE_FILTER, header)
 
 
-def _program(column: int, own_id: int, allow: Collection[str]) -> list[tuple[int, int, int, int]]:
-    """Classic BPF instructions (code, jump if true, jump if false, operand)."""
+@functools.cache
+def _program(own_id: int, allow: frozenset[str]) -> bytes:
+    """Classic BPF: instructions of (code, jump if true, jump if false, operand), 8 bytes each."""
+    column = list(_AUDIT_ARCH).index(MACHINE)
     refuse = (_RETURN, 0, 0, _ERRNO | errno.EPERM)
     program = [
         (_LOAD, 0, 0, _ARCH),
@@ -116,4 +127,4 @@ def _program(column: int, own_id: int, allow: Collection[str]) -> list[tuple[int
                 refuse,
                 (_LOAD, 0, 0, _NR),
             ]
-    return [*program, (_RETURN, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in (*program, (_RETURN, 0, 0, _ALLOW)))

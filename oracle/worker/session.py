@@ -41,7 +41,7 @@ _ITEM_SIZES = {
     **{"uint8": 1, "bool": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex32": 4, "complex64": 8, "complex128": 16},
     **{"float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1},
 }
-_KINDS = {"compile_error", "launch_error", "import_error", "missing_entry_point"}
+_KINDS = {"compile_error", "launch_error", "import_error", "missing_entry_point", "unsupported"}
 
 
 class WorkerSession:
@@ -57,6 +57,7 @@ class WorkerSession:
         self._loaded = False
         self._ended: Outcome | None = None  # why no further call can be made
         self._closed = False
+        self._early: tuple[Finding, ...] = ()  # found while the source was executed; told with the first call
 
     def call(self, call: Call, timeout: float) -> Outcome:
         if self._ended is None and not self._loaded:
@@ -132,9 +133,7 @@ class WorkerSession:
                 )
             else:
                 outcome = raised
-            launches = message.get("launches")
-            if type(launches) is not int or launches < 0:
-                raise Garbage("a launch count that is none")
+            launches, configs = _count(message, "launches"), _count(message, "configs")
         except Late:
             return Outcome(TIMEOUT, message="the call did not return in time", findings=self._early)
         except (Closed, Garbage) as error:
@@ -143,7 +142,7 @@ class WorkerSession:
             np.frombuffer(self._arena, np.uint8, buffer.storage.nbytes, place).copy()
             for buffer, place in zip(buffers, places, strict=True)
         )
-        return _with(outcome, storages=storages, launches=launches, findings=findings)
+        return _with(outcome, storages=storages, launches=launches, configs=configs, findings=findings)
 
     def _write(self, buffers: list[TensorBuffer]) -> list[int]:
         """Copy the storages into the arena, at the same places for the same sizes; where each starts."""
@@ -218,6 +217,7 @@ def _request(call: Call, buffers: list[TensorBuffer], places: list[int]) -> dict
         "reverse": call.reverse,
         "poison": call.poison,
         "fill_lanes": call.fill_lanes,
+        "config": call.config,
     }
 
 
@@ -226,6 +226,13 @@ def _text(message: dict[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise Garbage(f"a message whose {name} is no text")
     return value[:_TEXT]
+
+
+def _count(message: dict[str, Any], name: str) -> int:
+    value = message.get(name)
+    if type(value) is not int or not 0 <= value < 1 << 31:
+        raise Garbage(f"a message whose {name} is no count")
+    return value
 
 
 def _raised(message: dict[str, Any]) -> Outcome | None:

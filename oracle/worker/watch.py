@@ -8,6 +8,7 @@ cache and compiler do, and what a package does while it is being imported, is no
 from __future__ import annotations
 
 import builtins
+import operator
 import os
 import sys
 import sysconfig
@@ -16,10 +17,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
+
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _PROCESS = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "pty.spawn"}
 _SOCKET = {"socket.__new__", "socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname"}
 _MAX_FINDINGS = 20
+_code = operator.attrgetter("__code__")
 
 _HARNESS = str(Path(__file__).resolve().parents[1]) + os.sep
 _PATHS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -40,21 +44,38 @@ _WATCHED = (
 _REPLACEABLE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType)
 
 
+class Space:
+    """The functions, classes and modules of one namespace, as they were. Compared after every call: made to be quick."""
+
+    def __init__(self, name: str, space: Any) -> None:
+        self.name, self._get = name, space.get
+        before = {key: value for key, value in space.items() if isinstance(value, _REPLACEABLE)}
+        self._names, self._values = tuple(before), tuple(before.values())
+        self._functions = tuple(value for value in self._values if isinstance(value, types.FunctionType))
+        self._codes = tuple(map(_code, self._functions))
+
+    def changed(self) -> bool:
+        moved = any(map(operator.is_not, map(self._get, self._names), self._values))
+        return moved or any(map(operator.is_not, map(_code, self._functions), self._codes))
+
+    def differences(self) -> list[str]:
+        names = [name for name, value in zip(self._names, self._values, strict=True) if self._get(name) is not value]
+        pairs = zip(self._functions, self._codes, strict=True)
+        return names + [function.__name__ for function, code in pairs if function.__code__ is not code]
+
+
 class Watch:
-    """Collects findings (kind, message) of one process. Create it before the candidate's source is executed."""
+    """Collects findings (kind, message) of one process. Made in the warm parent, which no candidate has touched."""
 
-    def __init__(self) -> None:
-        self.findings: list[tuple[str, str]] = []
-        self._armed = False
-
-    def arm(self, harness: list[types.ModuleType]) -> None:
-        """Start to listen, and remember the attributes as they are now. `harness`: modules of ours to watch too."""
-        import torch
-
+    def __init__(self, harness: list[types.ModuleType]) -> None:
+        """Remember the attributes as they are now. `harness`: modules of ours to watch beside torch's and Triton's."""
         modules = [sys.modules[name] for name in _WATCHED if name in sys.modules]
         spaces: list[Any] = [builtins, *modules, *harness, torch.Tensor, torch.nn.Module]
-        self._before = [(space.__name__, vars(space), _replaceable(vars(space))) for space in dict.fromkeys(spaces)]
-        self._armed = True
+        self._spaces = [Space(space.__name__, vars(space)) for space in spaces]
+        self.findings: list[tuple[str, str]] = []
+
+    def listen(self) -> None:
+        """From now on, note what Python reports of files, sockets and processes. This cannot be undone."""
         sys.addaudithook(self._hook)
 
     def note(self, kind: str, message: str) -> None:
@@ -63,11 +84,10 @@ class Watch:
 
     def compare(self) -> None:
         """Note every watched attribute that is not what it was. (New attributes are no replacement.)"""
-        for name, space, before in self._before:
-            for attribute, (value, code) in before.items():
-                now = space.get(attribute)
-                if now is not value or (code is not None and value.__code__ is not code):
-                    self.note("tampering", f"replaced the attribute {name}.{attribute}")
+        for space in self._spaces:
+            if space.changed():
+                for attribute in space.differences():
+                    self.note("tampering", f"replaced the attribute {space.name}.{attribute}")
 
     def take(self) -> list[tuple[str, str]]:
         """The findings so far; they are reported once."""
@@ -106,15 +126,6 @@ def candidate_asked(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _replaceable(space: Any) -> dict[str, tuple[Any, Any]]:
-    """Functions, classes and modules of a namespace, with the code of those written in Python."""
-    return {
-        name: (value, getattr(value, "__code__", None) if isinstance(value, types.FunctionType) else None)
-        for name, value in space.items()
-        if isinstance(value, _REPLACEABLE)
-    }
 
 
 def _shown(path: Any) -> str:
