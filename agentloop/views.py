@@ -64,8 +64,8 @@ def task_view(task: Task) -> dict[str, Any]:
     naive = task.naive_dims()
     return {
         "task": task,
-        "summary": _summary(task),
-        "pytorch": _pytorch(task),
+        "summary": summary(task),
+        "pytorch": pytorch(task),
         "forms": [{"name": form.name, "text": _form(form, task)} for form in task.forms],
         "dims": [f"{n} from {min(*d.values, d.base)} to {max(*d.values, d.base)}" for n, d in task.dims.items()],
         "empty": [name for name, dim in task.dims.items() if dim.empty],
@@ -116,13 +116,13 @@ def failure_view(
 # --- the task -------------------------------------------------------------------------------------------------------
 
 
-def _summary(task: Task) -> str:
+def summary(task: Task) -> str:
     """The contract's first sentence."""
     text = " ".join(task.contract.split())
     return text.partition(". ")[0].rstrip(".") + "."
 
 
-def _pytorch(task: Task) -> str:
+def pytorch(task: Task) -> str:
     """The operator as PyTorch code, or "" where it has no source of its own."""
     try:
         source = textwrap.dedent(inspect.getsource(task.eager or task.reference)).strip()

@@ -31,14 +31,17 @@ class RecordedAuthor:
 
     def __init__(self, path: str | Path) -> None:
         self._answers = {
-            _model(file): {line["instruction"]: line["predict"] for line in _answers(file)} for file in _files(Path(path))
+            _model(file): {line["instruction"]: line["predict"] for line in _answers(file)}
+            for file in _files(Path(path))
         }
         self.models = tuple(self._answers)
 
     def say(self, model: str, messages: Sequence[Mapping[str, str]], parameters: Mapping[str, Any]) -> Said:
         answer = self._answers[model].get(messages[-1]["content"])
         if answer is None:
-            raise ApiError(400, f"{model} was never asked this: only recorded instructions can be answered", "not_recorded")
+            raise ApiError(
+                400, f"{model} was never asked this: only recorded instructions can be answered", "not_recorded"
+            )
         return Said(answer)
 
 
@@ -70,7 +73,9 @@ def _instructions(path: Path) -> dict[str, str]:
     for file in files:
         lines = _answers(file)
         if len(lines) != len(names):
-            raise UsageError(f"{file} has {len(lines)} lines, tasks.jsonl beside it {len(names)}; line i must answer line i")
+            raise UsageError(
+                f"{file} has {len(lines)} lines, tasks.jsonl beside it {len(names)}; line i must answer line i"
+            )
         for number, (name, line) in enumerate(zip(names, lines, strict=True), 1):
             if asked.setdefault(name, line["instruction"]) != line["instruction"]:
                 raise UsageError(f"{file}:{number}: the instruction for {name} differs from that of {files[0].name}")
@@ -101,7 +106,9 @@ def _answers(file: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         first = seen.setdefault(line["instruction"], number)
         if first != number:
-            raise UsageError(f"{file}:{number} repeats the instruction of line {first}: which answer is meant is unclear")
+            raise UsageError(
+                f"{file}:{number} repeats the instruction of line {first}: which answer is meant is unclear"
+            )
     return lines
 
 

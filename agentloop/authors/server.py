@@ -143,7 +143,9 @@ class _Handler(BaseHTTPRequestHandler):
         model = request["model"]
         if model not in self._models():
             known = ", ".join(self._models())
-            raise ApiError(404, f"the model {model!r} does not exist; this server has {known}", "model_not_found", "model")
+            raise ApiError(
+                404, f"the model {model!r} does not exist; this server has {known}", "model_not_found", "model"
+            )
         author = self.server.author
         said = author.say(model, request["messages"], request)
         asked = sum(len(message["content"]) for message in request["messages"])

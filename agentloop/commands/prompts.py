@@ -47,7 +47,9 @@ def list_prompts(prompt_dir: PromptDirs = None, as_json: AsJson = False) -> None
 
 
 def render(
-    strategy: Annotated[str, typer.Argument(metavar="P", help="A prompt strategy; `agentloop prompts list` shows all.")],
+    strategy: Annotated[
+        str, typer.Argument(metavar="P", help="A prompt strategy; `agentloop prompts list` shows all.")
+    ],
     task: Annotated[str, typer.Option(metavar="T", help="Task id or bare name, e.g. seed/softmax.")],
     prompt_dir: PromptDirs = None,
     task_dir: Annotated[list[Path] | None, typer.Option(help="A folder with more suites.")] = None,

@@ -88,7 +88,9 @@ def test_wrapping_is_undone(wrapping):
     assert "clone" not in ast.unparse(tree)
 
 
-@pytest.mark.parametrize("wrapping", ["fenced", "unclosed", "bare", "prose on the closing fence", "other block after it"])
+@pytest.mark.parametrize(
+    "wrapping", ["fenced", "unclosed", "bare", "prose on the closing fence", "other block after it"]
+)
 def test_code_comes_back_unchanged(wrapping):
     assert found(WRAPPINGS[wrapping]) == CODE
 
@@ -138,7 +140,15 @@ def test_missing_imports_are_added_and_recorded():
 
 @pytest.mark.parametrize(
     "text",
-    ["", " \n", "I cannot help with that.", "<think>def copy(x): return x", "I'll help. Let's break this", "\0\0", "1 + 1 = 2"],
+    [
+        "",
+        " \n",
+        "I cannot help with that.",
+        "<think>def copy(x): return x",
+        "I'll help. Let's break this",
+        "\0\0",
+        "1 + 1 = 2",
+    ],
 )
 def test_no_code(text):
     assert extract(text, "copy").source is None
@@ -179,12 +189,20 @@ def test_twenty_megabytes_take_seconds(piece):
     assert result.source is None or len(result.source) <= MAX_SOURCE + 200
 
 
-@pytest.mark.parametrize("code", ["-" * 150_000 + "x", "x" + ".a" * 90_000, "[{(" * 40, "not " * 40_000 + "x", "f(" * 90])
+@pytest.mark.parametrize(
+    "code", ["-" * 150_000 + "x", "x" + ".a" * 90_000, "[{(" * 40, "not " * 40_000 + "x", "f(" * 90]
+)
 def test_deep_nesting_is_no_crash(code):
     extract(f"```python\ndef copy(x):\n    return {code}\n```", "copy")
 
 
-@given(st.lists(st.sampled_from(["```", "```python", "~~~", "\n", CODE, "def copy(x):\n", "words ", "</think>", "'", '"""', "\t"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["```", "```python", "~~~", "\n", CODE, "def copy(x):\n", "words ", "</think>", "'", '"""', "\t"]
+        )
+    )
+)
 @settings(max_examples=150, deadline=None)
 def test_any_mixture_gives_a_result(parts):
     result = extract("".join(parts), "copy")

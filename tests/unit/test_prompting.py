@@ -59,7 +59,9 @@ def verdict(**changes) -> Verdict:
     return Verdict("seed/softmax", "id", "interpreter", "full", 0, "derived", **values)
 
 
-def told(arm: str, task=SOFTMAX, source: str | None = SOURCE, judged: Verdict | None = None, answer: str = "words") -> str:
+def told(
+    arm: str, task=SOFTMAX, source: str | None = SOURCE, judged: Verdict | None = None, answer: str = "words"
+) -> str:
     prompter = Prompter("zero_shot", arm)
     prompt = prompter.next(task, prompter.first(task), answer, source, judged or verdict())
     return prompt.messages[-1]["content"]
@@ -99,7 +101,10 @@ def test_ours_state_all_that_is_judged(strategy, task):
 
 
 def test_the_imitations_state_only_what_they_claim():
-    for name, silent in (("bare_kernelbench", ("NaN", "float16", "stride", "contract")), ("bare_tritonbench", ("float", "NaN"))):
+    for name, silent in (
+        ("bare_kernelbench", ("NaN", "float16", "stride", "contract")),
+        ("bare_tritonbench", ("float", "NaN")),
+    ):
         strategy = find_strategy(name)
         assert set(strategy.tiers_stated) < set(FULL_TIERS)
         said = text(PROMPTERS[name].first(SOFTMAX))
