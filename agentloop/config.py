@@ -113,6 +113,11 @@ class Settings(BaseModel):
     def recorded(self) -> bool:
         return self.model.startswith("recorded:")
 
+    @property
+    def recording(self) -> str:
+        """PATH of recorded:PATH."""
+        return self.model.partition(":")[2]
+
     def endpoint(self) -> str:
         """The real model's endpoint. For a built-in author the loop uses the author's name instead."""
         return self.base_url or os.environ.get("OPENAI_BASE_URL", "").rstrip("/") or HOSTED

@@ -71,6 +71,8 @@ def start(settings: Settings, console: Console) -> int:
     """A new run; returns the exit code. UsageError where the folder exists or something asked for cannot be."""
     path = Path(settings.runs_dir) / settings.name
     _refuse_existing(path, settings)
+    if settings.recorded:
+        recorded.models(settings.recording)
     tasks = find_tasks(settings.tasks, load_tasks(settings.task_dirs))
     with _endpoint(settings) as endpoint:
         prompter = _prompter(settings, tasks)
@@ -100,7 +102,7 @@ def resume(path: Path, changes: dict[str, Any], console: Console) -> int:
 def dry_run(settings: Settings, console: Console) -> None:
     """Say what a run would do, and do nothing."""
     tasks = find_tasks(settings.tasks, load_tasks(settings.task_dirs))
-    models = recorded.models(settings.model.partition(":")[2]) if settings.recorded else (settings.model,)
+    models = recorded.models(settings.recording) if settings.recorded else (settings.model,)
     prompter = _prompter(settings, tasks)
     episodes = plan(settings, models, tasks)
     requests = most_requests(settings, episodes)
@@ -200,7 +202,7 @@ def _judge(settings: Settings) -> Iterator[Judge]:
 
 def _prompter(settings: Settings, tasks: list[Task]) -> Prompter:
     if settings.recorded:
-        return RecordedPrompts(recorded.prompts(settings.model.partition(":")[2], tasks))
+        return RecordedPrompts(recorded.prompts(settings.recording, tasks))
     return prompting.Prompter(settings.prompt_strategy, settings.feedback, settings.prompt_dirs)
 
 
@@ -283,4 +285,4 @@ def resume_name(path: Path) -> str:
 
 def _terminate_as_interrupt() -> None:
     """SIGTERM ends a run as Ctrl-C does: records closed, candidates' processes killed."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
