@@ -20,12 +20,10 @@ from oracle.schema import Form, Task
 from oracle.tiers import base_case, tier_of, used_dims
 from oracle.values import REGIMES
 
-ELEMENTS = 80_000  # most elements over all tensors of a case, …
+ELEMENTS = 80_000  # most elements over all tensors of a case where a dim is summed over: long sums must be seen, …
+EACH_ALONE = 16_000  # … where each element stands alone, …
 VOLUME, VOLUME_ELEMENTS = 5_000_000, 600_000  # … or, where tensors are multiplied, most products and elements
-MIXED, LONG = (
-    0.25,
-    4.0,
-)  # shares of these: several dims at once (there are many such cases); one long row (few programs)
+MIXED, LONG = 0.25, 4.0  # shares of these: several dims at once (many such cases); one long row (few programs)
 REDRAW_STEP = 1000  # added to the index of a case that is drawn again
 SIZE_CLASSES = ("small", "beyond", "long", "one", "above", "below", "other")
 
@@ -46,6 +44,7 @@ class Proposer:
         self.form = task.forms[0]
         self.draws = Draws("portfolio", seed, task.id, stream)
         self.main = main_dim(task)
+        self.elements = ELEMENTS if task.reduces else EACH_ALONE
         self.halves = [dtype for dtype in task.dtypes if dtype != self.base.dtype]
         self.cases: list[Case] = []
         self.seen: set[str] = set()
@@ -87,7 +86,7 @@ class Proposer:
         if self.multiplied(form, dims):
             light = elements <= share * VOLUME_ELEMENTS and volume <= share * VOLUME
         else:
-            light = elements <= share * ELEMENTS
+            light = elements <= share * self.elements
         return shapes if light and all(size >= 0 for shape in shapes for size in shape) else None
 
     def multiplied(self, form: Form, dims: Mapping[str, int]) -> bool:
