@@ -264,6 +264,7 @@ def install() -> None:
     stock._patch_attr = _patch_attr
     visible = types.FunctionType((lambda: None).__code__, {"tl": tl, "core": tl.core})
     stock._patch_lang(visible)
+    tl.tensor.__index__ = lambda self: int(self.handle.data.item())
     stock._patch_lang = lambda fn: stock._LangPatchScope()
     stock.InterpreterBuilder.create_inline_asm = create_inline_asm
     stock.interpreter_builder.codegen_fns["min_dot_size"] = min_dot_size(TARGET)

@@ -20,7 +20,7 @@ def boolean_operators(out, n, m, N: tl.constexpr):
     tl.store(out + N + i, (i < n or j < m).to(tl.int32))
     tl.store(out + 2 * N + i, (not (i < n)).to(tl.int32))
     tl.store(out + 3 * N + i, (1 <= i < n).to(tl.int32))
-    if n > 0 and m > 0 or N == 7:
+    if (n > 0 and m > 0) or N == 7:
         tl.store(out + 4 * N + i, i)
 
 
@@ -59,7 +59,7 @@ def block_condition(out, N: tl.constexpr):
 
 
 def test_a_block_is_no_condition():
-    with pytest.raises(CompilationError, match="block of 8 values.*kernel `block_condition`, line"):
+    with pytest.raises(CompilationError, match=r"block of 8 values.*kernel `block_condition`, line"):
         block_condition[(1,)](torch.zeros(8), 8)
 
 
@@ -168,7 +168,7 @@ def test_prints_asserts_and_barriers_change_nothing():
 def gathers(x, out, N: tl.constexpr):
     i = tl.arange(0, N)
     v = tl.load(x + i)
-    tl.store(out + i, tl.flip(v))
+    tl.store(out + i, tl.flip(v, 0))
     tl.store(out + N + i, tl.gather(v, i ^ 1, 0))
     tl.store(out + 2 * N + i, tl.reshape(tl.trans(tl.reshape(v, (2, N // 2))), (N,)))
 

@@ -11,7 +11,6 @@ from triton.language.extra.cuda import libdevice as cuda_libdevice
 
 from oracle.interpreter import Unsupported
 
-
 # what the table below adds to x before the function sees it
 SHIFT = {"log1p": 8, "rsqrt": 8, "lgamma": 8}
 

@@ -160,10 +160,7 @@ def test_pointer_arrays(call):
 @triton.jit
 def sum_lanes(x, out, n, GIVEN: tl.constexpr, N: tl.constexpr):
     i = tl.arange(0, N)
-    if GIVEN:
-        v = tl.load(x + i, mask=i < n, other=0.0)
-    else:
-        v = tl.load(x + i, mask=i < n)
+    v = tl.load(x + i, mask=i < n, other=0.0) if GIVEN else tl.load(x + i, mask=i < n)
     tl.store(out, tl.sum(v, 0))
 
 

@@ -147,7 +147,7 @@ def scans(x, out, REVERSE: tl.constexpr, N: tl.constexpr):
     v = tl.load(x + n)
     tl.store(out + n, tl.cumsum(v, 0, reverse=REVERSE))
     tl.store(out + N + n, tl.cumprod(v, 0, reverse=REVERSE))
-    a, b = tl.associative_scan((v, v), 0, multiply_add, reverse=REVERSE)
+    _a, b = tl.associative_scan((v, v), 0, multiply_add, reverse=REVERSE)
     tl.store(out + 2 * N + n, b)
 
 
