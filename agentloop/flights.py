@@ -19,7 +19,7 @@ class Flights(Generic[T]):
         """The result of `compute`, started at most once at a time per key; its error reaches everyone who waits."""
         task = self._tasks.get(key)
         if task is None:
-            task = asyncio.ensure_future(compute())  # type: ignore[arg-type]
+            task = asyncio.ensure_future(compute())
             self._tasks[key] = task
             task.add_done_callback(lambda _: self._tasks.pop(key, None))
         return await asyncio.shield(task)

@@ -112,6 +112,24 @@ def test_a_stored_response_is_not_asked_for_after_a_kill(tmp_path: Path, process
     assert not stored & later
 
 
+def test_a_disk_that_fills_up_stops_the_run_and_loses_nothing(tmp_path: Path, processes: Any) -> None:
+    whole, full = tmp_path / "whole", tmp_path / "full"
+    changes = ("samples=2", "workers=2")
+    with serving(sitting.graded) as server:
+        sitting_down = [(whole, ()), (full, ("file_limit=60000",)), (full, ())]
+        exits = []
+        for path, more in sitting_down:
+            process = processes.Process(target=sitting.main, args=(str(path), server.base_url, *changes, *more))
+            process.start()
+            process.join()
+            exits.append(process.exitcode)
+            if more:
+                kept = attempts(path)
+                assert 0 < len(kept) < len(attempts(whole))
+    assert exits == [0, 3, 0]
+    assert attempts(full) == attempts(whole)
+
+
 def _check_readable(path: Path) -> None:
     """After any kill all but a torn last line can be read, and each stored response is whole."""
     if (path / "config.json").exists():

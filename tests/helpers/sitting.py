@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import re
+import resource
 import sys
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from agentloop.client import Client
 from agentloop.config import Settings, build
 from agentloop.content import find_tasks, load_tasks
 from agentloop.episodes import plan
+from agentloop.errors import EXIT_INFRASTRUCTURE, StorageError
 from agentloop.judging import Judging
 from agentloop.loop import Loop
 from agentloop.progress import RunProgress
@@ -123,8 +125,14 @@ def open_or_create(path: Path) -> Store:
 def main(folder: str, base_url: str, *pairs: str) -> None:
     changes = {key: json.loads(value) for key, value in (pair.split("=", 1) for pair in pairs)}
     judge = StandInJudge(changes.pop("judge_seconds", 0.0))
-    with open_or_create(Path(folder)) as store:
-        print(json.dumps(asyncio.run(sit(store, base_url, settings(**changes), judge))))
+    limit = changes.pop("file_limit", resource.RLIM_INFINITY)  # bytes: a write beyond it fails, as on a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        with open_or_create(Path(folder)) as store:
+            print(json.dumps(asyncio.run(sit(store, base_url, settings(**changes), judge))))
+    except StorageError as error:
+        print(error)
+        sys.exit(EXIT_INFRASTRUCTURE)
 
 
 if __name__ == "__main__":
