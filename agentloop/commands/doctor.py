@@ -8,7 +8,6 @@ import platform
 import re
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -83,7 +82,7 @@ def examine() -> dict[str, Any]:
 
 
 def versions() -> list[Version]:
-    wanted = {"python": metadata.metadata(DISTRIBUTION).get("Requires-Python", "")}
+    wanted = {"python": metadata.metadata(DISTRIBUTION)["Requires-Python"]}
     for requirement in metadata.requires(DISTRIBUTION) or []:
         name, rest = re.match(r"([\w.-]+)(.*)", requirement).groups()  # type: ignore[union-attr]
         wanted.setdefault(name, rest)

@@ -26,7 +26,12 @@ THREAD_WAIT = 0.05  # seconds given to threads left running, to show whether the
 _exit, _sleep, _listdir = os._exit, time.sleep, os.listdir
 
 
-def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device) -> NoReturn:
+def watch() -> Watch:
+    """Made in the warm parent, when everything is patched: what the modules were like before any candidate."""
+    return Watch([candidate_module, outputs, wire, sys.modules[__name__]])
+
+
+def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device, watch: Watch) -> NoReturn:
     """Never returns: the process ends when the judge closes the channel, or when the candidate ends it."""
     try:
         _settle(channel, arena)
@@ -39,7 +44,7 @@ def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device
             wire.write(CHANNEL, wire.pack({"type": "uncontained", "reason": str(error)}))
             _exit(1)
         wire.write(CHANNEL, wire.pack({"type": "started"}))
-        Server(cell.scratch, memory, device).serve()
+        Server(cell.scratch, memory, device, watch).serve()
     except wire.Closed:
         pass
     finally:
@@ -56,9 +61,9 @@ def _settle(channel: int, arena: int) -> None:
 
 
 class Server:
-    def __init__(self, scratch: str, arena: memoryview, device: Device) -> None:
+    def __init__(self, scratch: str, arena: memoryview, device: Device, watch: Watch) -> None:
         self.scratch, self.arena, self.device = scratch, arena, device
-        self.watch = WATCH
+        self.watch = watch
 
     def serve(self) -> None:
         first = wire.read(CHANNEL)
@@ -163,7 +168,3 @@ def _from_json(value: Any) -> Any:
         found = getattr(torch, value.removeprefix("torch."), None)
         return found if isinstance(found, torch.dtype) else value
     return value
-
-
-# what the warm parent's modules were like before any candidate
-WATCH = Watch([candidate_module, outputs, wire, sys.modules[__name__]])

@@ -53,12 +53,13 @@ class Parent:
 
     def _warm(self, backend: str) -> dict[str, Any]:
         """Import torch and Triton: only now, since leaving a user namespace needs a process that has one thread."""
-        from oracle.worker.child import live
+        from oracle.worker.child import live, watch
         from oracle.worker.device import load
 
         self.live, self.device = live, load(backend)
         facts = self.device.warm()
         isolation.prepare(self.base, self.device.policy)
+        self.watch = watch()
         gc.collect()
         gc.freeze()  # fewer pages are copied after a fork
         return facts
@@ -117,7 +118,7 @@ class Parent:
             return
         if pid == 0:
             os.setsid()
-            self.live(channel, arena, Cell(scratch, number, self.device.policy), self.layers, self.device)
+            self.live(channel, arena, Cell(scratch, number, self.device.policy), self.layers, self.device, self.watch)
         os.close(channel)
         os.close(arena)
         pidfd = os.pidfd_open(pid)
