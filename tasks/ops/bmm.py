@@ -23,12 +23,10 @@ The result is (B, M, N) of that dtype.
 Accumulate in float32 or better; for float32 inputs TF32 products are acceptable. Non-finite inputs follow torch.bmm
 (0·inf is NaN); results whose terms overflow or underflow float32 on the way are not judged.""",
     dims={
-        "B": Dim((1, 2, 3, 5), base=2, empty=True),
-        "M": Dim(SIZES, base=32, naive=64, empty=True),
-        "K": Dim(
-            (1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 256, 257, 1000, 1025, 4097), base=64, naive=64
-        ),
-        "N": Dim(SIZES, base=32, naive=64),
+        "B": Dim((1, 2, 3), base=2, empty=True),
+        "M": Dim(SIZES[:-2], base=32, naive=64, empty=True),
+        "K": Dim((1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 257, 1025, 4097), base=64, naive=64),
+        "N": Dim(SIZES[:-2], base=32, naive=64),
     },
     forms=(Form("rank3", (Tensor("a", ("B", "M", "K")), Tensor("b", ("B", "K", "N")))),),
     reference=bmm,

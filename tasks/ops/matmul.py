@@ -22,10 +22,8 @@ Accumulate in float32 or better; for float32 inputs TF32 products are acceptable
 (0·inf is NaN); results whose terms overflow or underflow float32 on the way are not judged.""",
     dims={
         "M": Dim(SIZES, base=32, naive=64, empty=True),
-        "K": Dim(
-            (1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 256, 257, 1000, 1025, 4097), base=64, naive=64
-        ),
-        "N": Dim(SIZES, base=32, naive=64),
+        "K": Dim((1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 257, 1025, 4097), base=64, naive=64),
+        "N": Dim(SIZES[:-2], base=32, naive=64),
     },
     forms=(Form("rank2", (Tensor("a", ("M", "K")), Tensor("b", ("K", "N")))),),
     reference=matmul,
