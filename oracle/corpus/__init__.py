@@ -73,7 +73,9 @@ def _read(path: Path) -> Kernel:
     if label not in (CONTROL, BUG):
         raise ValueError(f"{path.name}: the name is not OP__control_BUILD.py or OP__bug_NAME.py")
     note = " ".join((ast.get_docstring(ast.parse(source)) or "").split())
-    return Kernel(f"{suite}/{op}", path.stem, label, path, source, note, _paper().get(path.stem, "") if suite == "seed" else "")
+    return Kernel(
+        f"{suite}/{op}", path.stem, label, path, source, note, _paper().get(path.stem, "") if suite == "seed" else ""
+    )
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Both inputs expanded to the common shape and copied flat; float32 arithmetic, integers in the result's dtype."""
+"""Both inputs expanded to the common shape and copied flat; float32 arithmetic."""
 
 import torch
 import triton
@@ -6,26 +6,21 @@ import triton.language as tl
 
 
 @triton.jit
-def _add(x_ptr, y_ptr, out_ptr, n, FLOATING: tl.constexpr, BLOCK: tl.constexpr):
+def _add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
-    x = tl.load(x_ptr + offsets, mask=mask)
-    y = tl.load(y_ptr + offsets, mask=mask)
-    if FLOATING:
-        tl.store(out_ptr + offsets, x.to(tl.float32) + y.to(tl.float32), mask=mask)
-    else:
-        kind = out_ptr.dtype.element_ty
-        tl.store(out_ptr + offsets, x.to(kind) + y.to(kind), mask=mask)
+    x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
+    y = tl.load(y_ptr + offsets, mask=mask).to(tl.float32)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
 
 
 def add(x, y):
-    dtype = torch.result_type(x, y)
     shape = torch.broadcast_shapes(x.shape, y.shape)
-    out = torch.empty(shape, dtype=dtype, device=x.device)
+    out = torch.empty(shape, dtype=torch.promote_types(x.dtype, y.dtype), device=x.device)
     n = out.numel()
     if n == 0:
         return out
     x = x.expand(shape).contiguous()
     y = y.expand(shape).contiguous()
-    _add[(triton.cdiv(n, 2048),)](x, y, out, n, FLOATING=dtype.is_floating_point, BLOCK=2048)
+    _add[(triton.cdiv(n, 2048),)](x, y, out, n, BLOCK=2048)
     return out

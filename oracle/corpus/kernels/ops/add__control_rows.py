@@ -16,28 +16,20 @@ def _add(
     x_col,
     y_row,
     y_col,
-    FLOATING: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
     rows = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]
     cols = tl.program_id(1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     mask = (rows < n_rows) & (cols < n_cols)
-    x = tl.load(x_ptr + rows * x_row + cols * x_col, mask=mask)
-    y = tl.load(y_ptr + rows * y_row + cols * y_col, mask=mask)
-    if FLOATING:
-        x = x.to(tl.float32)
-        y = y.to(tl.float32)
-    else:
-        x = x.to(out_ptr.dtype.element_ty)
-        y = y.to(out_ptr.dtype.element_ty)
+    x = tl.load(x_ptr + rows * x_row + cols * x_col, mask=mask).to(tl.float32)
+    y = tl.load(y_ptr + rows * y_row + cols * y_col, mask=mask).to(tl.float32)
     tl.store(out_ptr + rows * n_cols + cols, x + y, mask=mask)
 
 
 def add(x, y):
-    dtype = torch.result_type(x, y)
     shape = torch.broadcast_shapes(x.shape, y.shape)
-    out = torch.empty(shape, dtype=dtype, device=x.device)
+    out = torch.empty(shape, dtype=torch.promote_types(x.dtype, y.dtype), device=x.device)
     if out.numel() == 0:
         return out
     n_cols = shape[-1] if len(shape) > 0 else 1
@@ -55,7 +47,6 @@ def add(x, y):
         x.stride(1),
         y.stride(0),
         y.stride(1),
-        FLOATING=dtype.is_floating_point,
         BLOCK_R=8,
         BLOCK_N=256,
     )

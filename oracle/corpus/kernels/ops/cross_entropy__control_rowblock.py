@@ -29,7 +29,7 @@ def _losses(
     counted = live & (target != ignore)
     top = tl.max(x, axis=1)
     log_total = tl.log(tl.sum(tl.exp(x - top[:, None]), axis=1))
-    picked = tl.load(x_ptr + rows * x_row + target * x_col, mask=counted, other=0.0).to(tl.float32)
+    picked = tl.load(x_ptr + rows * x_row + target * x_col, mask=counted).to(tl.float32)
     loss = log_total - (picked - top)
     tl.store(loss_ptr + rows, tl.where(counted, loss, 0.0), mask=live)
     tl.store(count_ptr + rows, counted.to(tl.float32), mask=live)

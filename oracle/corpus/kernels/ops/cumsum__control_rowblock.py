@@ -10,7 +10,7 @@ def _cumsum(x_ptr, out_ptr, n_rows, n_cols, x_row, x_col, BLOCK_R: tl.constexpr,
     rows = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)
     cols = tl.arange(0, BLOCK_N).to(tl.int64)
     mask = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]
-    x = tl.load(x_ptr + rows[:, None] * x_row + cols[None, :] * x_col, mask=mask, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + rows[:, None] * x_row + cols[None, :] * x_col, mask=mask).to(tl.float32)
     tl.store(out_ptr + rows[:, None] * n_cols + cols[None, :], tl.cumsum(x, axis=1), mask=mask)
 
 

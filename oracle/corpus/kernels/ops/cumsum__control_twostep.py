@@ -20,9 +20,9 @@ def _scan(x_ptr, total_ptr, out_ptr, n_cols, chunks, x_row, x_col, BLOCK: tl.con
     chunk = tl.program_id(0) % chunks
     cols = chunk.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = cols < n_cols
-    before = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, chunk, BLOCK):
-        earlier = start + tl.arange(0, BLOCK)
+    before = tl.zeros((16,), tl.float32)
+    for start in range(0, chunk, 16):
+        earlier = start + tl.arange(0, 16)
         before += tl.load(total_ptr + row * chunks + earlier, mask=earlier < chunk, other=0.0)
     x = tl.load(x_ptr + row * x_row + cols * x_col, mask=mask, other=0.0).to(tl.float32)
     tl.store(out_ptr + row * n_cols + cols, tl.cumsum(x, axis=0) + tl.sum(before, axis=0), mask=mask)

@@ -19,7 +19,7 @@ def _layer_norm(x_ptr, w_ptr, b_ptr, out_ptr, n_rows, n_cols, eps, BLOCK_R: tl.c
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)[None, :]
         mask = live & (cols < n_cols)
-        x = tl.load(x_ptr + base + cols, mask=mask, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + base + cols, mask=mask).to(tl.float32)
         gap = tl.where(mask, x - mean, 0.0)
         squares += gap * gap
     rstd = tl.rsqrt(tl.sum(squares, axis=1)[:, None] / n_cols + eps)

@@ -9,8 +9,8 @@ import triton.language as tl
 def _layer_norm(x_ptr, w_ptr, b_ptr, out_ptr, n_cols, x_row, x_col, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK).to(tl.int64)
-    mean = tl.sum(tl.zeros((BLOCK,), tl.float32), axis=0)
-    squares = mean
+    mean = 0.0
+    squares = 0.0
     for start in range(0, n_cols, BLOCK):
         cols = start + lanes
         mask = cols < n_cols

@@ -10,7 +10,7 @@ def _leaky_relu(x_ptr, out_ptr, n, slope, BLOCK: tl.constexpr):
     offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
-    tl.store(out_ptr + offsets, tl.where(x > 0, x, x * slope), mask=mask)
+    tl.store(out_ptr + offsets, tl.where(x > 0.0, x, x * slope), mask=mask)
 
 
 def leaky_relu(x, negative_slope=0.01):

@@ -24,7 +24,7 @@ def _linear(
     cols = (tl.program_id(0) % tiles_n).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     if HAS_BIAS:
-        bias = tl.load(bias_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+        bias = tl.load(bias_ptr + cols, mask=cols < N).to(tl.float32)
         acc += bias[None, :]
     for step in range(0, tl.cdiv(K, BLOCK_K)):
         inner = step * BLOCK_K + tl.arange(0, BLOCK_K)

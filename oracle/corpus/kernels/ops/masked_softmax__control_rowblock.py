@@ -23,7 +23,7 @@ def _masked_softmax(
     cols = tl.arange(0, BLOCK_N).to(tl.int64)
     live = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]
     keep = tl.load(mask_ptr + rows[:, None] * mask_row + cols[None, :] * mask_col, mask=live, other=0) != 0
-    x = tl.load(x_ptr + rows[:, None] * x_row + cols[None, :] * x_col, mask=live, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + rows[:, None] * x_row + cols[None, :] * x_col, mask=live).to(tl.float32)
     x = tl.where(keep, x, float("-inf"))
     some = tl.max(keep.to(tl.int32), axis=1) > 0
     top = tl.where(some, tl.max(x, axis=1), 0.0)

@@ -18,9 +18,9 @@ def _std(x_ptr, out_ptr, n_rows, n_cols, correction, BLOCK_R: tl.constexpr, BLOC
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)[None, :]
         mask = live & (cols < n_cols)
-        x = tl.load(x_ptr + rows[:, None] * n_cols + cols, mask=mask, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + rows[:, None] * n_cols + cols, mask=mask).to(tl.float32)
         squares += tl.where(mask, (x - mean) * (x - mean), 0.0)
-    freedom = tl.maximum((n_cols - correction) * 1.0, 0.0)
+    freedom = tl.maximum(n_cols - correction, 0)
     variance = tl.sum(squares, axis=1) / freedom
     tl.store(out_ptr + rows, tl.sqrt(variance), mask=rows < n_rows)
 

@@ -35,5 +35,5 @@ def sum(x):
     if chunks > 0:
         block = min(2048, triton.next_power_of_2(n_cols))
         _chunks[(n_rows * chunks,)](x, parts, n_cols, chunks, x.stride(0), x.stride(1), BLOCK=block)
-    _totals[(triton.cdiv(n_rows, 256),)](parts, out, n_rows, chunks, BLOCK_R=256)
+    _totals[(triton.cdiv(n_rows, 16),)](parts, out, n_rows, chunks, BLOCK_R=16)
     return out

@@ -8,9 +8,9 @@ import triton.language as tl
 @triton.jit
 def _var(x_ptr, out_ptr, n_cols, x_row, x_col, correction, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    seen = tl.sum(tl.zeros((BLOCK,), tl.float32), axis=0)
-    mean = seen
-    squares = seen
+    seen = 0.0
+    mean = 0.0
+    squares = 0.0
     for start in range(0, n_cols, BLOCK):
         cols = start + tl.arange(0, BLOCK).to(tl.int64)
         mask = cols < n_cols
