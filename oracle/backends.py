@@ -57,16 +57,7 @@ def open_backend(name: str = "auto", *, allow_unsafe: bool = False, without: Col
         name = "cuda" if cuda_device() else "interpreter"
     elif name == "cuda" and not cuda_device():
         raise UsageError("--backend cuda: no CUDA device answers here; use --backend interpreter")
-    backend = WorkerBackend(name, without)
-    missing = missing_protection(backend.isolation)
-    if missing and not allow_unsafe:
-        reasons = "; ".join(f"{layer}: {reason}" for layer, reason in backend.layers.items() if reason)
-        backend.close()
-        raise UsageError(
-            f"candidates cannot be contained on this machine: {', '.join(missing)} ({reasons}). "
-            "Use --allow-unsafe to run them all the same, in a container or machine that you can lose"
-        )
-    return backend
+    return WorkerBackend(name, without, allow_unsafe)
 
 
 def cuda_device() -> str:
@@ -84,7 +75,8 @@ def cuda_device() -> str:
 
 
 class WarmParent:
-    """One running `oracle.worker.parent`. `layers`: {isolation layer: "" or why it is off}; `facts`: versions."""
+    """One running `oracle.worker.parent`. `layers`: {isolation layer: "" or why it is off}; `facts`: what its device
+    told of itself (versions), once warm."""
 
     def __init__(self, backend: str, without: Collection[str]) -> None:
         self.base = tempfile.mkdtemp(prefix="agentloop-")
@@ -103,9 +95,12 @@ class WarmParent:
                 stderr=self._stderr,
                 start_new_session=True,
             )
-        hello = self._hello()
-        self.layers: dict[str, str] = hello["layers"]
-        self.facts: dict[str, Any] = hello["facts"]
+        self.facts: dict[str, Any] = {}
+        self.layers: dict[str, str] = self._told()
+
+    def warm(self) -> None:
+        """Wait until it can fork candidates. Raises InfrastructureError, as the constructor, where it does not start."""
+        self.facts = self._told()
 
     @property
     def alive(self) -> bool:
@@ -130,6 +125,8 @@ class WarmParent:
     def close(self) -> None:
         """End the parent and all its children; it removes their folders."""
         self.control.close()
+        if not self.facts:  # nothing was forked yet, and it may be busy for seconds
+            self.process.kill()
         try:
             self.process.wait(30)
         except subprocess.TimeoutExpired:
@@ -138,7 +135,7 @@ class WarmParent:
         self._stderr.close()
         shutil.rmtree(self.base, ignore_errors=True)
 
-    def _hello(self) -> dict[str, Any]:
+    def _told(self) -> dict[str, Any]:
         self.control.settimeout(START_SECONDS)
         try:
             data = self.control.recv(1 << 20)
@@ -160,7 +157,8 @@ class WarmParent:
 class WorkerBackend:
     """See `oracle.worker.protocol.Backend`. A warm parent that ended is replaced at the next `open`."""
 
-    def __init__(self, name: str, without: Collection[str] = ()) -> None:
+    def __init__(self, name: str, without: Collection[str] = (), allow_unsafe: bool = False) -> None:
+        """Arguments and errors as `open_backend`'s; `name` is the backend's own."""
         self.name = name
         self._without = tuple(without)
         self._lock = threading.Lock()
@@ -168,9 +166,12 @@ class WorkerBackend:
         self._numbers = itertools.count(1)
         self._parent = WarmParent(name, self._without)
         self.layers = self._parent.layers
-        self.facts = self._parent.facts
         self.isolation = [layer for layer, reason in self.layers.items() if not reason]
         self.not_exercised = list(_NOT_EXERCISED[name])
+        if not allow_unsafe:
+            self._refuse_unsafe()
+        self._parent.warm()
+        self.facts = self._parent.facts
 
     def open(self, source: str, entry: str, *, noop: bool = False) -> Session:
         for _ in range(2):
@@ -187,6 +188,16 @@ class WorkerBackend:
             self._closed = True
             self._parent.close()
 
+    def _refuse_unsafe(self) -> None:
+        missing = missing_protection(self.isolation)
+        if missing:
+            self.close()
+            reasons = "; ".join(f"{layer}: {reason}" for layer, reason in self.layers.items() if reason)
+            raise UsageError(
+                f"candidates cannot be contained on this machine: {', '.join(missing)} ({reasons}). "
+                "Use --allow-unsafe to run them all the same, in a container or machine that you can lose"
+            )
+
     def _live_parent(self) -> WarmParent:
         with self._lock:
             if self._closed:
@@ -194,6 +205,7 @@ class WorkerBackend:
             if not self._parent.alive:
                 self._parent.close()
                 self._parent = WarmParent(self.name, self._without)
+                self._parent.warm()
             return self._parent
 
 

@@ -42,7 +42,7 @@ class Policy:
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     allow: frozenset[str] = frozenset()
-    memory: int | None = 4 * GIB
+    memory: int | None = 2 * GIB
     file_bytes: int = 16 * MIB
     descriptors: int = 256
     cpu_seconds: int = 3600
