@@ -124,13 +124,22 @@ def _private_root(folder: Path) -> str:
 
 
 def _digest(path: Path) -> str:
-    """blake2b over the file and, in order of name, the helpers beside it that it imports (`from ._helper import …`)."""
-    nodes = ast.walk(ast.parse(path.read_bytes()))
-    helpers = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module}
+    """blake2b over the file and, in order of name, the helpers it rests on (`from ._helper import …`, theirs included)."""
     digest = hashlib.blake2b(path.read_bytes(), digest_size=16)
-    for helper in sorted(helpers):
-        digest.update(path.with_name(helper + ".py").read_bytes())
+    for helper in sorted(_helpers(path, set())):
+        digest.update(helper.read_bytes())
     return digest.hexdigest()
+
+
+def _helpers(path: Path, seen: set[Path]) -> set[Path]:
+    """Adds to `seen` the helpers beside a file that it imports, and those that they import."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+            helper = path.with_name(node.module + ".py")
+            if helper not in seen:
+                seen.add(helper)
+                _helpers(helper, seen)
+    return seen
 
 
 def _line(error: Exception, path: Path) -> int:
