@@ -29,7 +29,12 @@ NARROW = frozenset({*SMALL.values(), np.dtype(np.float16)})  # rounded more coar
 FLOAT8 = frozenset(SMALL.values()) - {BFLOAT16}
 SATURATING = SMALL[tl.float8e4nv]  # has no infinity: torch and sm_90 clamp to the largest finite value
 _LARGEST = float(ml_dtypes.finfo(SATURATING).max)
-_stock_np_dtype = stock._get_np_dtype
+_PLAIN = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
+_NUMPY: dict[Any, np.dtype] = {
+    **{getattr(tl, name): np.dtype(name) for name in _PLAIN.split()},
+    **{tl.int1: np.dtype(np.bool_), tl.float8e4b15: np.dtype(np.uint8)},
+    **SMALL,
+}
 
 
 def np_dtype(dtype: Any) -> np.dtype:
@@ -37,7 +42,7 @@ def np_dtype(dtype: Any) -> np.dtype:
     scalar = dtype.element_ty if isinstance(dtype, tl.block_type) else dtype
     if isinstance(scalar, tl.pointer_type):  # not hashable
         return np.dtype(np.uint64)
-    return SMALL.get(scalar) or _stock_np_dtype(scalar)
+    return _NUMPY[scalar]
 
 
 def convert(values: np.ndarray, dtype: np.dtype, toward_zero: bool = False) -> np.ndarray:

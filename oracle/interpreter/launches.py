@@ -267,6 +267,8 @@ def install() -> None:
     tl.tensor.__index__ = lambda self: int(self.handle.data.item())
     stock._patch_lang = lambda fn: stock._LangPatchScope()
     stock.InterpreterBuilder.create_inline_asm = create_inline_asm
+    # the check costs three operations an addition, and asserts only in debug builds
+    stock.interpreter_builder.options = stock.InterpreterOptions(sanitize_overflow=False)
     stock.interpreter_builder.codegen_fns["min_dot_size"] = min_dot_size(TARGET)
     function = stock.InterpretedFunction
     function.__init__, function.run, function.__call__ = _initialise(function.__init__), run, call
