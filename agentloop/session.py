@@ -263,9 +263,9 @@ def _same_judge(path: Path, config: dict[str, Any], backend: Backend) -> None:
 def _tell_resumed(store: Store, console: Console) -> None:
     console.print(f"{store.path}: {len(store.attempts)} attempts are recorded", markup=False)
     if store.in_doubt:
+        ids = ", ".join(store.in_doubt)
         console.print(
-            f"{len(store.in_doubt)} requests are in doubt (sent, no response stored); they are sent again: "
-            f"{', '.join(store.in_doubt)}",
+            f"requests in doubt (sent, no response stored; sent again now): {len(store.in_doubt)}: {ids}",
             markup=False,
             soft_wrap=True,
         )

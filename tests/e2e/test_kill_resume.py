@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import random
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -128,6 +130,25 @@ def test_a_disk_that_fills_up_stops_the_run_and_loses_nothing(tmp_path: Path, pr
                 assert 0 < len(kept) < len(attempts(whole))
     assert exits == [0, 3, 0]
     assert attempts(full) == attempts(whole)
+
+
+@pytest.mark.slow
+def test_a_killed_run_of_the_command_line_with_the_real_judge(tmp_path: Path) -> None:
+    """Offline author, real judge: killed twice, resumed, equal to an unbroken run."""
+    command = [sys.executable, "-m", "agentloop.cli"]
+    options = ["--tasks", "seed/softmax,seed/relu", "--samples", "2", "--domain", "core", "--runs-dir", str(tmp_path)]
+    subprocess.run([*command, "run", *options, "--name", "whole"], check=True, capture_output=True)
+    total = len(attempts(tmp_path / "whole"))
+    start = [*command, "run", *options, "--name", "broken"]
+    for recorded in (1, total // 2):
+        process = subprocess.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _wait(lambda recorded=recorded: len(read_lines(tmp_path / "broken" / "attempts.jsonl")[0]) >= recorded, 200.0)
+        process.kill()
+        process.wait()
+        start = [*command, "resume", str(tmp_path / "broken")]
+    done = subprocess.run(start, check=True, capture_output=True, text=True)
+    assert "attempts are recorded" in done.stdout
+    assert attempts(tmp_path / "broken") == attempts(tmp_path / "whole")
 
 
 def _check_readable(path: Path) -> None:
