@@ -13,9 +13,10 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from agentloop.fences import Block, blocks, widened
-from agentloop.names import bound_names, stray_words, used_names
+from agentloop.names import Names, names, stray_words
 
 MAX_ANSWER = 2_000_000  # characters read of an answer, from its end, where the code stands
 MAX_SOURCE = 200_000  # characters of one block; larger ones are not a kernel file
@@ -31,7 +32,7 @@ LOOKALIKES = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u202f": " ", "−": "-", "–": "-"}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff")
 )
-ENTITIES = {"lt", "gt", "amp", "quot"}
+ENTITIES = ("&lt;", "&gt;", "&amp;", "&quot;")
 UNESCAPED = "decoded HTML entities"
 CODE_STARTS = ("import ", "from ", "@", "def ", "class ", "async def ", "#", '"""', "'''")
 
@@ -77,9 +78,13 @@ class _Found:
     tree: ast.Module | None
     steps: list[str] = field(default_factory=list)
 
+    @cached_property
+    def names(self) -> Names | None:
+        return None if self.tree is None else names(self.tree)
+
     def rank(self, entry: str, place: int) -> tuple[bool, bool, bool, bool, int]:
         """Best is greatest: parses and defines the entry; mentions its definition; uses Triton; fenced; last."""
-        defines = self.tree is not None and entry in bound_names(self.tree)
+        defines = self.names is not None and entry in self.names.top
         says = f"def {entry}(" in self.code
         return defines, says, "triton" in self.code, self.block.fenced, place
 
@@ -105,7 +110,7 @@ def extract(text: str, entry: str) -> Extraction:
     found, method, more = best
     code = found.code
     if found.tree is not None:
-        code = _with_imports(code, found.tree, more)
+        code = _with_imports(found, more)
     return Extraction(code.strip("\n") + "\n", method, (*steps, *more))
 
 
@@ -185,7 +190,7 @@ def _grown(text: str, block: Block, entry: str, budget: _Budget) -> list[_Found]
         return []
     for wider in widened(text, block):
         tree = budget.parse(wider.text)
-        if isinstance(tree, ast.Module) and entry in bound_names(tree):
+        if isinstance(tree, ast.Module) and entry in names(tree).top:
             return [_Found(wider, wider.text, tree, ["kept fences inside the code"])]
     return []
 
@@ -201,7 +206,7 @@ def _mend(block: Block, entry: str, budget: _Budget) -> _Found:
         ("replaced typographic quotes, dashes and spaces", lambda c: c.translate(LOOKALIKES)),
         (UNESCAPED, html.unescape),
     )
-    if isinstance(tree, ast.Module) and ENTITIES & used_names(tree) - bound_names(tree, deep=True):
+    if isinstance(tree, ast.Module) and any(entity in code for entity in ENTITIES) and _escaped(tree):
         code, steps = html.unescape(code), [UNESCAPED]  # `a &lt; b` is valid Python: a & lt; b
         tree = budget.parse(code)
     for step, fix in fixes:
@@ -218,6 +223,11 @@ def _mend(block: Block, entry: str, budget: _Budget) -> _Found:
     if isinstance(tree, ast.Module):
         return _Found(block, code, tree, steps)
     return _Found(block, block.text, None)
+
+
+def _escaped(tree: ast.Module) -> bool:
+    """Whether an entity stands in the code itself and not in a string: its name is then used and bound nowhere."""
+    return any(entity[1:-1] in names(tree).lacking for entity in ENTITIES)
 
 
 def _dedent(code: str) -> str:
@@ -283,17 +293,17 @@ def _prose(line: str) -> bool:
 def _join(found: list[_Found], place: int, budget: _Budget) -> _Found | None:
     """The best block behind the other blocks that define names it uses and lacks, in the order they were given."""
     best = found[place]
-    assert best.tree is not None
+    assert best.names is not None
     taken = {place}
-    lacking = used_names(best.tree) - bound_names(best.tree, deep=True)
+    lacking = best.names.lacking
     for index in reversed(range(len(found))):
         other = found[index]
-        if index in taken or other.tree is None or not other.block.fenced:
+        if index in taken or other.names is None or not other.block.fenced:
             continue
-        gives = bound_names(other.tree) & lacking - IMPORTS.keys()
+        gives = other.names.top & lacking - IMPORTS.keys()
         if gives:
             taken.add(index)
-            lacking = (lacking - gives) | (used_names(other.tree) - bound_names(other.tree, deep=True))
+            lacking = (lacking - gives) | other.names.lacking
     if len(taken) == 1:
         return None
     order = [*sorted(taken - {place}), place]
@@ -305,14 +315,13 @@ def _join(found: list[_Found], place: int, budget: _Budget) -> _Found | None:
     return _Found(best.block, code, tree, [*steps, f"joined {len(order)} code blocks"])
 
 
-def _with_imports(code: str, tree: ast.Module, steps: list[str]) -> str:
+def _with_imports(found: _Found, steps: list[str]) -> str:
     """`torch`, `triton` and `tl` imported where they are used and never bound."""
-    missing = [name for name in IMPORTS if name in used_names(tree) - bound_names(tree, deep=True)]
-    if not missing:
-        return code
+    assert found.tree is not None
+    assert found.names is not None
+    missing = [name for name in IMPORTS if name in found.names.lacking]
     steps += [f"added `{IMPORTS[name]}`" for name in missing]
-    after = max(
-        (n.end_lineno or 0 for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "__future__"), default=0
-    )
-    lines = code.split("\n")
+    futures = [n for n in found.tree.body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
+    after = max((node.end_lineno or 0 for node in futures), default=0)
+    lines = found.code.split("\n")
     return "\n".join([*lines[:after], *(IMPORTS[name] for name in missing), *lines[after:]])

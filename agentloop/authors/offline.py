@@ -17,6 +17,7 @@ import json
 import random
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from agentloop.authors import evidence
@@ -59,7 +60,7 @@ class OfflineAuthor:
     `max_tokens` cuts them, other sampling parameters change nothing."""
 
     kind = "offline"
-    models = ("offline",)
+    models: tuple[str, ...] = ("offline",)
     fingerprint = "offline (simulation)"
 
     def __init__(self, seed: int = 0) -> None:
@@ -134,6 +135,7 @@ def _fits(mistake: Mistake, mistakes: Sequence[Mistake], told: Evidence) -> bool
     return any(first <= line < first + max(len(mistake.lines), 1) for line in told.lines)
 
 
+@lru_cache(maxsize=1024)
 def _lines(answer: str, entry: str) -> tuple[str, ...] | None:
     """The code of an answer of its own; None where there is none that parses."""
     source = extract(answer, entry).source

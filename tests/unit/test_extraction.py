@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentloop.extraction import MAX_SOURCE, Extraction, extract
-from agentloop.names import bound_names
+from agentloop.names import names
 
 CODE = '''import torch
 import triton
@@ -84,7 +84,7 @@ WRAPPINGS = {
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
 def test_wrapping_is_undone(wrapping):
     tree = ast.parse(found(WRAPPINGS[wrapping]))
-    assert {"copy", "copy_kernel", "torch", "triton", "tl"} <= bound_names(tree)
+    assert {"copy", "copy_kernel", "torch", "triton", "tl"} <= names(tree).top
     assert "clone" not in ast.unparse(tree)
 
 
@@ -132,7 +132,7 @@ def test_missing_imports_are_added_and_recorded():
         "added `import triton`",
         "added `import triton.language as tl`",
     ]
-    future = extract(f"```python\nfrom __future__ import annotations\ndef f(x: torch.Tensor): return x\n```", "f")
+    future = extract("```python\nfrom __future__ import annotations\ndef f(x: torch.Tensor): return x\n```", "f")
     assert future.source.split("\n")[:2] == ["from __future__ import annotations", "import torch"]
     shadowed = extract("```python\ndef f(torch):\n    return torch.x\n```", "f")
     assert not shadowed.steps
@@ -220,13 +220,13 @@ def test_prose_around_a_fence_never_changes_the_code(before, after):
 @pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data")
 def test_recorded_answers():
     """Of 180 real answers, one ends after a sentence, one has a broken function, two name it otherwise."""
-    names = [json.loads(line)["name"].rpartition(".")[2] for line in (DATA / "tasks.jsonl").read_text().splitlines()]
+    tasks = [json.loads(line)["name"].rpartition(".")[2] for line in (DATA / "tasks.jsonl").read_text().splitlines()]
     odd = []
     for file in sorted(DATA.glob("answers-*.jsonl")):
-        for name, line in zip(names, file.read_text().splitlines(), strict=True):
+        for name, line in zip(tasks, file.read_text().splitlines(), strict=True):
             result = extract(json.loads(line)["predict"], name)
             try:
-                right = result.source is not None and name in bound_names(ast.parse(result.source))
+                right = result.source is not None and name in names(ast.parse(result.source)).top
             except SyntaxError:
                 right = False
             if not right:

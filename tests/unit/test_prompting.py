@@ -123,6 +123,11 @@ def test_prompt_id_is_of_the_words():
     assert len(ids) == len(OURS) * len(TASKS)
 
 
+def test_ours_forbid_host_arithmetic():
+    for name in STRATEGIES:
+        assert PROMPTERS[name].first(SOFTMAX).forbids == (("host_compute",) if name in OURS else ())
+
+
 def test_arm_none_asks_afresh():
     prompter = Prompter("zero_shot", "none")
     first = prompter.first(SOFTMAX)
@@ -268,11 +273,11 @@ def test_a_broken_template_is_one_clear_line(tmp_path, template, message):
 
 
 def test_unknown_names_say_what_there_is(tmp_path):
-    with pytest.raises(UsageError, match="--prompt-strategy 'zero' does not exist; it may be .*zero_shot"):
+    with pytest.raises(UsageError, match=r"--prompt-strategy 'zero' does not exist; it may be .*zero_shot"):
         Prompter("zero", "none")
     with pytest.raises(UsageError, match="--feedback 'loud' does not exist; it may be none, verdict"):
         Prompter("zero_shot", "loud")
-    with pytest.raises(UsageError, match="--prompt-dir .* holds no"):
+    with pytest.raises(UsageError, match=r"--prompt-dir .* holds no"):
         Prompter("zero_shot", "none", [tmp_path / "missing"])
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/strategy.toml").write_text('tiers_stated = ["bass"]')
@@ -289,7 +294,8 @@ from square_difference import square_difference
 x = torch.arange(3 * 5 * 1300, dtype=torch.float32).reshape(3, 5, 1300) % 97
 assert torch.allclose(center(x), x - x.mean(-1, keepdim=True), atol=1e-3)
 half = x.half().transpose(0, 1)
-assert center(half).dtype == torch.float16 and torch.allclose(center(half).float(), (half.float() - half.float().mean(-1, keepdim=True)), atol=.1)
+assert center(half).dtype == torch.float16
+assert torch.allclose(center(half).float(), half.float() - half.float().mean(-1, keepdim=True), atol=0.1)
 assert torch.equal(square_difference(x, x.flip(0)), (x - x.flip(0)) ** 2)
 a = x[0, :, :77].T
 assert torch.allclose(gram(a), a @ a.T)
