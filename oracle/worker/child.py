@@ -19,6 +19,7 @@ from oracle.worker.device import Device, Ended
 from oracle.worker.isolation import Cell
 from oracle.worker.outputs import examine, guarded
 from oracle.worker.watch import Watch
+from oracle.worker.wire import Closed, pack, read, write
 
 CHANNEL, ARENA = 3, 4  # descriptors, once contained
 ARENA_BYTES = 512 << 20
@@ -41,11 +42,11 @@ def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device
             os.close(ARENA)
             os.chdir(cell.scratch)
         except OSError as error:
-            wire.write(CHANNEL, wire.pack({"type": "uncontained", "reason": str(error)}))
+            write(CHANNEL, pack({"type": "uncontained", "reason": str(error)}))
             _exit(1)
-        wire.write(CHANNEL, wire.pack({"type": "started"}))
+        write(CHANNEL, pack({"type": "started"}))
         Server(cell.scratch, memory, device, watch).serve()
-    except wire.Closed:
+    except Closed:
         pass
     finally:
         _exit(0)
@@ -66,7 +67,7 @@ class Server:
         self.watch = watch
 
     def serve(self) -> None:
-        first = wire.read(CHANNEL)
+        first = read(CHANNEL)
         path = os.path.join(self.scratch, "candidate.py")
         with open(path, "w", encoding="utf-8", errors="replace") as file:
             file.write(first["source"])
@@ -78,7 +79,7 @@ class Server:
         self.watch.listen()
         self._send(self._load(first["entry"]))
         while True:
-            message = wire.read(CHANNEL)
+            message = read(CHANNEL)
             self._answer(message)
 
     def _load(self, entry: str) -> dict[str, Any]:
@@ -139,7 +140,7 @@ class Server:
         return [fetch() for fetch in returned.fetchers] != parts
 
     def _send(self, message: dict[str, Any], parts: list[bytes] | tuple[()] = ()) -> None:
-        wire.write(CHANNEL, wire.pack(message, parts))
+        write(CHANNEL, pack(message, parts))
 
 
 def _raised(raised: Raised | None) -> dict[str, str]:

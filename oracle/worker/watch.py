@@ -41,25 +41,26 @@ _WATCHED = (
     "triton.testing",
     "time",
 )
-_REPLACEABLE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType)
 
 
 class Space:
-    """The functions, classes and modules of one namespace, as they were. Compared after every call: made to be quick."""
+    """The functions, classes and modules of a module or class as they were. Compared after every call: made to be quick."""
 
-    def __init__(self, name: str, space: Any) -> None:
-        self.name, self._get = name, space.get
-        before = {key: value for key, value in space.items() if isinstance(value, _REPLACEABLE)}
+    def __init__(self, owner: Any) -> None:
+        self.name, self._owner = owner.__name__, owner
+        before = {key: value for key, value in _attributes(owner).items() if _is_code(value)}
         self._names, self._values = tuple(before), tuple(before.values())
         self._functions = tuple(value for value in self._values if isinstance(value, types.FunctionType))
         self._codes = tuple(map(_code, self._functions))
 
     def changed(self) -> bool:
-        moved = any(map(operator.is_not, map(self._get, self._names), self._values))
+        get = _attributes(self._owner).get
+        moved = any(map(operator.is_not, map(get, self._names), self._values))
         return moved or any(map(operator.is_not, map(_code, self._functions), self._codes))
 
     def differences(self) -> list[str]:
-        names = [name for name, value in zip(self._names, self._values, strict=True) if self._get(name) is not value]
+        get = _attributes(self._owner).get
+        names = [name for name, value in zip(self._names, self._values, strict=True) if get(name) is not value]
         pairs = zip(self._functions, self._codes, strict=True)
         return names + [function.__name__ for function, code in pairs if function.__code__ is not code]
 
@@ -71,7 +72,7 @@ class Watch:
         """Remember the attributes as they are now. `harness`: modules of ours to watch beside torch's and Triton's."""
         modules = [sys.modules[name] for name in _WATCHED if name in sys.modules]
         spaces: list[Any] = [builtins, *modules, *harness, torch.Tensor, torch.nn.Module]
-        self._spaces = [Space(space.__name__, vars(space)) for space in spaces]
+        self._spaces = [Space(space) for space in spaces]
         self.findings: list[tuple[str, str]] = []
 
     def listen(self) -> None:
@@ -126,6 +127,20 @@ def candidate_asked(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _attributes(owner: Any) -> dict[str, Any]:
+    """What a module or class holds, a class's bases included."""
+    if not isinstance(owner, type):
+        return vars(owner)
+    merged: dict[str, Any] = {}
+    for base in reversed(type.mro(owner)):
+        merged.update(vars(base))
+    return merged
+
+
+def _is_code(value: Any) -> bool:
+    return callable(value) or isinstance(value, (types.ModuleType, property, types.GetSetDescriptorType))
 
 
 def _shown(path: Any) -> str:

@@ -66,7 +66,7 @@ def entry(x, a, *, b, dtype, flag, y):
 
 
 def test_calls_share_the_process_and_its_addresses(backend: WorkerBackend):
-    text = "seen = []\ndef entry(x):\n    seen.append(x.data_ptr())\n    return x.new_tensor(seen, dtype=torch.int64)\nimport torch"
+    text = source("seen.append(x.data_ptr())\nreturn x.new_tensor(seen, dtype=torch.int64)", "seen = []")
     session = backend.open(text, "entry")
     outcomes = [session.call(Call((buffer(INPUT + i),)), 30.0) for i in range(3)]
     session.close()
