@@ -48,11 +48,11 @@ def torch_dtype(name: str) -> torch.dtype:
 def to_torch64(array: np.ndarray) -> torch.Tensor:
     """A float64 CPU tensor of a float array (bfloat16 included); integer and bool arrays keep their dtype."""
     floating = array.dtype.kind == "f" or array.dtype == NUMPY["bfloat16"]
-    return torch.from_numpy(np.ascontiguousarray(array.astype(np.float64) if floating else array).copy())
+    return torch.from_numpy(array.astype(np.float64 if floating else array.dtype, order="C"))
 
 
 def to_torch(array: np.ndarray) -> torch.Tensor:
     """A CPU tensor with the array's own dtype and values (bfloat16 included), contiguous, own memory."""
     if array.dtype == NUMPY["bfloat16"]:
-        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16).copy()).view(torch.bfloat16)
-    return torch.from_numpy(np.ascontiguousarray(array).copy())
+        return torch.from_numpy(array.copy(order="C").view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array.copy(order="C"))
