@@ -11,11 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from oracle.case import Case
+from oracle.errors import UsageError
 from oracle.noop import emptied
 from oracle.runner import Runner, Trial
 from oracle.verdict import Failure
 
 COMPARE, REVERSED, LANES, REPEATED, EMPTIED = "compare", "reversed", "lanes", "repeated", "emptied"
+CONFIG = "config-"  # with a number: that autotune configuration
+CONFIGS = 4  # configurations judged, at most
+_ORDERS = {"interpreter": (REVERSED, LANES)}  # what only a backend that decides order and lanes itself can examine
 SAMPLE = 4  # cases that each examination repeats: the largest of those that passed
 
 
@@ -42,8 +46,12 @@ def run_check(runner: Runner, case: Case, check: str) -> Trial:
             kind = "unwritten_output" if second.failure.kind == "numerical_mismatch" else "nondeterministic"
             return _as(second, kind, "a second run on the same inputs: ")
         return second if first.failure is None else first
+    if check.startswith(CONFIG) and check.removeprefix(CONFIG).isdecimal():
+        return runner.run(case, config=int(check.removeprefix(CONFIG)))
     if check == EMPTIED:
         return _unused(runner, case)
+    if check != COMPARE:
+        raise UsageError(f"TOKEN names the examination {check!r}, which this oracle does not have")
     return runner.run(case)
 
 
@@ -53,7 +61,11 @@ def examine(runner: Runner, passed: list[Trial]) -> tuple[list[Breach], list[str
     sample = [trial.case for trial in telling[:SAMPLE]]
     breaches: list[Breach] = []
     notes: list[str] = []
-    for check in (REPEATED, REVERSED, LANES):
+    configs = max((trial.outcome.configs for trial in passed), default=1)
+    if configs > CONFIGS:
+        notes.append(f"{CONFIGS} of {configs} autotune configurations were judged")
+    others = tuple(f"{CONFIG}{config}" for config in range(1, min(configs, CONFIGS)))
+    for check in (REPEATED, *others, *_ORDERS.get(runner.backend.name, ())):
         for case in sample:
             trial = run_check(runner, case, check)
             if trial.failure is not None:

@@ -159,7 +159,9 @@ class _Judgement:
             verdict.cases_run += 1
             verdict.input_digests.append(trial.inputs.digest)
             self.launches += trial.outcome.launches
-            if trial.failure is None:
+            if trial.unjudged:
+                self._unjudged(case.tier, trial.unjudged)
+            elif trial.failure is None:
                 verdict.tiers.setdefault(case.tier, PASS)
                 self.passed.append(trial)
             elif not self._failed(trial, cases):
@@ -184,9 +186,6 @@ class _Judgement:
         if failure.kind in FATAL_EVERYWHERE:
             self.judge._fail_everywhere(self.verdict, failure)
             return False
-        if failure.kind == "unsupported":
-            self._unjudged(trial.case.tier, failure.message)
-            return True
         if failure.kind == "timeout" and not self._slow_everywhere(trial, cases):
             self._unjudged(trial.case.tier, f"{failure.message}; its smallest case does not time out")
             self.timeouts += 1

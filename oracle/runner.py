@@ -19,7 +19,7 @@ FATAL_FINDINGS = frozenset({"tampering", "out_of_bounds", "late_write"})
 
 @dataclass(frozen=True)
 class Trial:
-    """One execution of one case. `failure` None: nothing wrong was seen."""
+    """One execution of one case. `failure` None: nothing wrong was seen. `unjudged`: why this backend cannot say."""
 
     case: Case
     inputs: Inputs
@@ -27,6 +27,7 @@ class Trial:
     outcome: Outcome
     comparison: Comparison | None
     failure: Failure | None
+    unjudged: str = ""
 
     @property
     def empty(self) -> bool:
@@ -78,13 +79,15 @@ class Runner:
         self.close()
         return self
 
-    def run(self, case: Case, *, reverse: bool = False, poison: int = 0, fill_lanes: bool = False) -> Trial:
+    def run(
+        self, case: Case, *, reverse: bool = False, poison: int = 0, fill_lanes: bool = False, config: int = 0
+    ) -> Trial:
         """Execute one case and judge it. Raises InfrastructureError for our own trouble, never for the candidate's."""
         inputs = build(self.task, case)
         expected = self.references.get(self.task, inputs)
         if self._session is None:
             self._session = self.backend.open(self.source, self.task.entry, noop=self.noop)
-        call = inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes)
+        call = replace(inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes), config=config)
         outcome = self._session.call(call, timeout=self.timeout)
         self.executions += 1
         self.history.append(case)
@@ -93,6 +96,8 @@ class Runner:
         return self._examine(case, inputs, expected, outcome)
 
     def _examine(self, case: Case, inputs: Inputs, expected: Expected, outcome: Outcome) -> Trial:
+        if outcome.error_kind == "unsupported":
+            return Trial(case, inputs, expected, outcome, None, None, unjudged=outcome.message)
         comparison = None
         failure = ended_badly(outcome, case.tier) or self._finding(outcome, case.tier)
         if outcome.status == RETURNED:

@@ -13,7 +13,7 @@ from oracle.inputs import decode
 from oracle.layouts import place
 from oracle.naive.profiles import PROFILES, Profile
 from oracle.schema import Form, Task, Tensor, as_tuple, shape_entry
-from oracle.verdict import FAIL, PASS, NaiveResult
+from oracle.verdict import FAIL, PASS, UNJUDGED, NaiveResult
 from oracle.worker.protocol import RETURNED, Argument, Backend, Call, Outcome
 
 SEED = 42  # KernelBench's and GEAK's
@@ -46,7 +46,10 @@ def run_profile(
             for call in calls or naive_calls(task, profile):
                 generator = torch.Generator().manual_seed(_trial_seed(trial, profile.trials))
                 tensors = draw(call, profile.draw, generator)
-                failure = _judge_call(task, profile, call, tensors, session)
+                outcome = session.call(_call(task, call, tensors), timeout=TIMEOUT)
+                if outcome.error_kind == "unsupported":
+                    return NaiveResult(UNJUDGED, outcome.message)
+                failure = _judge_call(task, profile, call, tensors, outcome)
                 if failure is not None:
                     return NaiveResult(FAIL, failure if profile.trials == 1 else f"trial {trial + 1}: {failure}")
     finally:
@@ -99,10 +102,9 @@ def _draw_tensor(tensor: Tensor, call: NaiveCall, how: str, generator: torch.Gen
 
 
 def _judge_call(
-    task: Task, profile: Profile, call: NaiveCall, tensors: dict[str, torch.Tensor], session: Any
+    task: Task, profile: Profile, call: NaiveCall, tensors: dict[str, torch.Tensor], outcome: Outcome
 ) -> str | None:
     """None if the call passes the profile's rule, else why not, in one line."""
-    outcome = session.call(_call(task, call, tensors), timeout=TIMEOUT)
     if outcome.status != RETURNED:
         return f"{outcome.error_kind or outcome.status}: {outcome.message}".strip(": ")
     if profile.rule == "runs":

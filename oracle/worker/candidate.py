@@ -15,6 +15,7 @@ from typing import Any
 from triton.compiler.errors import CompilationError
 from triton.runtime.errors import InterpreterError, OutOfResources, PTXASError
 
+from oracle.interpreter.errors import OutOfBounds
 from oracle.worker.outputs import _name
 
 NAME = "candidate"
@@ -26,7 +27,7 @@ _MEMORY_WORDS = ("not enough memory", "can't allocate memory", "cannot allocate 
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception, reduced: `kind` a failure kind, "memory_limit" or "exited"."""
+    """An exception, reduced: `kind` a failure kind, "memory_limit", "exited" or "faulted" (the GPU)."""
 
     kind: str
     message: str
@@ -61,6 +62,10 @@ class Candidate:
             kind = "memory_limit"
         elif isinstance(error, SystemExit):
             kind = "exited"
+        elif isinstance(error, OutOfBounds):
+            kind = "out_of_bounds"
+        elif "CUDA error" in text or "CUDA driver error" in text:
+            kind = "faulted"
         elif _is_compiler_error(error):
             kind = "compile_error"
         name = _name(type(error))

@@ -104,13 +104,14 @@ class Server:
         reply: dict[str, Any] = {"type": "returned", "structure": "None", "outputs": [], "late": False}
         try:
             with guarded():
+                returned = examine(result, self.device) if raised is None else None
+                early = self._early(returned)
                 self.device.synchronize()
                 ended = self.device.end()
-                if raised is None:
-                    returned = examine(result, self.device)
+                if returned is not None:
                     reply.update(structure=returned.structure, outputs=returned.headers)
                     parts = [fetch() for fetch in returned.fetchers]
-                    reply["late"] = self._late(returned, parts)
+                    reply["late"] = early not in (None, parts) or self._late(returned, parts)
                 self.device.give_back()
         except BaseException as error:  # a device error shows at the synchronisation; memory ends at a copy
             raised = raised or self.candidate.word(error, "launch_error")
@@ -130,6 +131,12 @@ class Server:
                 return self.candidate.function(*positional, **keyword), None
         except BaseException as error:
             return None, self.candidate.word(error, "launch_error")
+
+    def _early(self, returned: outputs.Returned | None) -> list[bytes] | None:
+        """Outputs as the caller's stream sees them, before anything else on the device is waited for."""
+        if returned is None or not self.device.asynchronous:
+            return None
+        return [fetch() for fetch in returned.fetchers]
 
     def _late(self, returned: outputs.Returned, parts: list[bytes]) -> bool:
         """Whether outputs still change after everything was synchronised: threads left running are given a moment."""

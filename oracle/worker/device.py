@@ -30,6 +30,7 @@ class Device(Protocol):
     """
 
     policy: Policy  # what its processes need
+    asynchronous: bool  # whether work may still be under way when a call returns
 
     def warm(self) -> dict[str, Any]:
         """Once, in the warm parent: import, patch, run a first kernel where that needs no GPU. Returns facts for the

@@ -30,6 +30,7 @@ class Interpreted:
     """See `oracle.worker.device.Device`."""
 
     policy = Policy()
+    asynchronous = False
 
     def __init__(self) -> None:
         self._extents: list[tuple[int, int]] = []  # [low, high) addresses of each input's storage

@@ -167,7 +167,7 @@ def contain(cell: Cell, layers: Collection[str]) -> None:
         if name in layers:
             try:
                 lay(cell)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise OSError(f"{name}: {error}") from error
 
 
@@ -188,11 +188,10 @@ def session_uid(number: int) -> int:
     return _NOBODY
 
 
-def prepare(base: str, policy: Policy) -> None:
+def prepare(base: str) -> None:
     """Once in the warm parent: work out what is the same for every process whose private folder lies in `base`."""
     _readable()
     _below_private_folder(base)
-    seccomp.prepare(policy.allow)
 
 
 @functools.cache
@@ -236,7 +235,7 @@ def probe(cell: Cell, without: Collection[str] = ()) -> dict[str, str]:
         try:
             lay(cell)
             report[name] = ""
-        except OSError as error:
+        except (OSError, ValueError) as error:
             report[name] = str(error)
     outside = str(Path(cell.scratch).parent / "probe")
     _demand(report, "landlock", lambda: Path(outside).touch(), "a file outside could be written")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from oracle.worker import system
 
@@ -10,7 +11,7 @@ from oracle.worker import system
 def leave_network() -> str:
     """Enter a fresh network namespace, in which no interface is up; an ordinary user gets a user namespace first.
 
-    "" if done, else why not. The caller must be single-threaded.
+    "" if done, else why not. The caller must be single-threaded, and may be another process afterwards (see below).
     """
     try:
         system.unshare(system.CLONE_NEWNET)
@@ -20,9 +21,14 @@ def leave_network() -> str:
     try:
         _own_user_namespace()
         system.unshare(system.CLONE_NEWNET)
-        return ""
     except OSError as error:
         return str(error)
+    try:
+        system.unshare(system.CLONE_NEWPID)
+    except OSError:
+        return ""
+    _continue_as_child()
+    return ""
 
 
 def _own_user_namespace() -> None:
@@ -34,6 +40,20 @@ def _own_user_namespace() -> None:
             file.write(text)
 
 
+def _continue_as_child() -> None:
+    """Go on in a child, which lives in a process namespace that the new user namespace owns: only then can it make more
+    of them and come back. What was this process only waits for it; each ends with the other."""
+    pid = os.fork()
+    if pid == 0:
+        system.prctl(system.PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        return
+    os.closerange(3, 1 << 30)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _, status = os.waitpid(pid, 0)
+    os._exit(min(255, abs(os.waitstatus_to_exitcode(status))))
+
+
 class ProcessNamespaces:
     """Forks children that are each the first process of a namespace: the kernel ends all its processes with it."""
 
@@ -42,7 +62,8 @@ class ProcessNamespaces:
         self.off = "" if wanted else "left out on request"
         try:
             self._own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-            self._enter()
+            system.setns(self._own, system.CLONE_NEWPID)  # the way back must be open before it is left
+            system.unshare(system.CLONE_NEWPID)
             self._leave()
         except OSError as error:
             self.off = str(error)
@@ -51,7 +72,7 @@ class ProcessNamespaces:
         """As os.fork; in a fresh process namespace where those work."""
         if self.off:
             return os.fork()
-        self._enter()
+        system.unshare(system.CLONE_NEWPID)
         try:
             pid = os.fork()
         except OSError:
@@ -60,9 +81,6 @@ class ProcessNamespaces:
         if pid:
             self._leave()
         return pid
-
-    def _enter(self) -> None:
-        system.unshare(system.CLONE_NEWPID)
 
     def _leave(self) -> None:
         system.setns(self._own, system.CLONE_NEWPID)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oracle.worker import isolation, system
+from oracle.worker import isolation, seccomp, system
 from oracle.worker.isolation import Cell
 from oracle.worker.namespaces import ProcessNamespaces, leave_network
 
@@ -39,13 +39,14 @@ class Parent:
     def __init__(self, backend: str, control: socket.socket, base: str, without: set[str]) -> None:
         self.control, self.base = control, base
         self.children: list[Child] = []
+        off = dict.fromkeys(without, "left out on request")
+        network = off.get("network_namespace") or leave_network()
         system.prctl(system.PR_SET_CHILD_SUBREAPER, 1)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
-        off = {name: "left out on request" for name in without}
-        network = off.get("network_namespace") or leave_network()
         self.namespaces = ProcessNamespaces("pid_namespace" not in without)
         report = {"network_namespace": network, "pid_namespace": self.namespaces.off}
+        isolation.prepare(base)
         report.update(self._probe(without))
         self.layers = [name for name, reason in report.items() if not reason]
         self._tell(report)  # the judge may refuse already; warming takes seconds
@@ -61,7 +62,7 @@ class Parent:
 
         self.live, self.device = live, load(backend)
         facts = self.device.warm()
-        isolation.prepare(self.base, self.device.policy)
+        seccomp.prepare(self.device.policy.allow)
         self.watch = watch()
         gc.collect()
         gc.freeze()  # fewer pages are copied after a fork
@@ -83,6 +84,8 @@ class Parent:
             data = file.read()
         os.waitpid(pid, 0)
         isolation.remove_tree(scratch)
+        if not data:
+            raise RuntimeError("a process under all isolation layers ends at once on this machine")
         return json.loads(data)
 
     def serve(self) -> NoReturn:
@@ -135,7 +138,8 @@ class Parent:
             os.killpg(child.pid, signal.SIGKILL)  # its id is still taken: it has not been reaped
         _, status = os.waitpid(child.pid, 0)
         self.children.remove(child)
-        self._kill_strays()
+        if self.namespaces.off:
+            self._kill_strays()
         isolation.remove_tree(child.scratch)
         with suppress(OSError):
             child.supervisor.send(json.dumps({"code": os.waitstatus_to_exitcode(status)}).encode())

@@ -41,7 +41,7 @@ _ITEM_SIZES = {
     **{"uint8": 1, "bool": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex32": 4, "complex64": 8, "complex128": 16},
     **{"float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1},
 }
-_KINDS = {"compile_error", "launch_error", "import_error", "missing_entry_point", "unsupported"}
+_KINDS = {"compile_error", "launch_error", "import_error", "missing_entry_point", "out_of_bounds", "unsupported"}
 
 
 class WorkerSession:
@@ -244,6 +244,8 @@ def _raised(message: dict[str, Any]) -> Outcome | None:
         return Outcome(MEMORY, message=text, traceback=frames)
     if kind == "exited":
         return Outcome(CRASHED, message=f"exited by itself ({text})", traceback=frames)
+    if kind == "faulted":  # the process's CUDA context is lost
+        return Outcome(CRASHED, message=text, traceback=frames)
     if kind not in _KINDS:
         raise Garbage("an unknown kind of error")
     return Outcome(RAISED, error_kind=kind, message=text, traceback=frames)
