@@ -74,6 +74,9 @@ LAYOUTS = ("transposed", "sliced", "strided", "offset", "expanded")
 # Sentences of a contract.
 
 INPUT = """input has 0 to 4 dimensions of any size (0: an empty result) and dtype float32, float16 or bfloat16."""
+LINEAR = """input is (…, K) of 1 to 3 dimensions, weight (N, K), bias (N,) if given; leading sizes of input may be 0 (an
+empty result); all have one dtype, float32, float16 or bfloat16, and so has the result. Each step may be rounded to it.
+float32 products may use TF32."""
 ROWS = """input has 1 to 4 dimensions and dtype float32, float16 or bfloat16; dimensions that are not reduced may be 0 (an
 empty result)."""
 SAME = "The result has input's shape and dtype."
@@ -180,21 +183,57 @@ def row_forms(values: str = "any") -> tuple[Form, ...]:
 DIM = Keyword("dim", 1, (-1, 0, -2), required=True, positional=True)
 KEEPDIM = Keyword("keepdim", False, (True,))
 
-# Reductions over all dims by default: a row of length N at least 2, as one element has no deviation.
+# Reductions over all dims by default.
 WHOLE_DIMS = {
     "B": Dim((1, 2, 3), base=2),
     "R": Dim((1, 2, 3, 7, 17, 33), base=8),
     "N": Dim(WIDTHS, base=256, naive=1024),
 }
+
+
+def several(dims: dict[str, Dim]) -> dict[str, Dim]:
+    """With at least two elements along N."""
+    return {**dims, "N": Dim(WIDTHS[1:], base=256, naive=1024)}
+
+
 DIM_OR_ALL = Keyword("dim", None, (1, 0, -1, [0, 1]))
 WHOLE_FORMS = (
     Form("rank2", (Tensor("input", SHAPES["rank2"]),)),
     Form("rank1", (Tensor("input", SHAPES["rank1"]),), keyword_values={"dim": (0, -1)}),
     Form("rank3", (Tensor("input", SHAPES["rank3"]),), keyword_values={"dim": (2, 1, 0, -1, [0, 2], [-1, -2])}),
     Form("rank4", (Tensor("input", SHAPES["rank4"]),), keyword_values={"dim": (3, 1, -2, [1, 3], [0, 1, 2, 3])}),
-    Form("out", (Tensor("input", SHAPES["rank2"]), destination()), tier="keywords", keywords={"dim": None}),
-    Form("out_dim", (Tensor("input", SHAPES["rank2"]), destination("R")), tier="keywords", keywords={"dim": 1}),
+    Form(
+        "out",
+        (Tensor("input", SHAPES["rank2"]), destination()),
+        tier="keywords",
+        keywords={"dim": None},
+        keyword_values={"keepdim": (), "dtype": ()},
+    ),
+    Form(
+        "out_dim",
+        (Tensor("input", SHAPES["rank2"]), destination("R")),
+        tier="keywords",
+        keywords={"dim": 1},
+        keyword_values={"keepdim": (), "dtype": ()},
+    ),
 )
+# A lower precision is left out: whether the input is rounded to it first would decide the result.
+DTYPE = Keyword("dtype", None, ("torch.float32", "torch.float64"))
+
+# Linear layers.
+
+LINEAR_DIMS = PRODUCT
+WEIGHT, BIAS = Tensor("weight", ("N", "K")), Tensor("bias", ("N",))
+
+
+def linear_forms(vector: str = "shapes") -> tuple[Form, ...]:
+    """input of rank 2 with bias (the base), rank 3, rank 1 (in tier `vector`), and without bias."""
+    return (
+        Form("rank2", (Tensor("input", ("M", "K")), WEIGHT, BIAS)),
+        Form("rank3", (Tensor("input", ("B", "M", "K")), WEIGHT, BIAS)),
+        Form("rank1", (Tensor("input", ("K",)), WEIGHT, BIAS), tier=vector),
+        Form("no_bias", (Tensor("input", ("M", "K")), WEIGHT), tier="keywords"),
+    )
 
 
 # References with destinations.
@@ -258,6 +297,18 @@ def moved(function: Function, x: torch.Tensor, size: torch.Tensor) -> torch.Tens
         point = x.detach().clone().requires_grad_(True)
         (slope,) = torch.autograd.grad(function(point).sum(), point)
     return scale.finite(slope.abs() * size)
+
+
+def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+    """Of input @ weight.T + bias: the value, its error scale, and what is rounded if each step is stored."""
+    product = torch.nn.functional.linear(input, weight)
+    shift = torch.zeros((), dtype=product.dtype) if bias is None else bias
+    terms = scale.product(input, weight.mT) + scale.finite(shift).abs()
+    return product + shift, terms, scale.finite(product).abs() + scale.finite(product + shift).abs()
+
+
+def linear_fits(input: torch.Tensor, weight: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return scale.products_fit(input, weight.mT)
 
 
 def normwise(values: torch.Tensor) -> torch.Tensor:
