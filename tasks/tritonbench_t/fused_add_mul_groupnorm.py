@@ -67,15 +67,15 @@ TASK = Task(
     contract=f"""Group normalisation of M = (input1 + input2)·input2: the channels (dimension 1) are split into num_groups
 groups of neighbours, each sample's group is normalised over all its elements, (M − mean) / sqrt(var + eps) with var biased,
 and then multiplied by weight and shifted by bias per channel.
-input1 is (B, C), (B, C, L) or (B, C, H, W), input2 broadcasts to it, weight and bias are (C,); num_groups divides C. All
-have one dtype, float32, float16 or bfloat16. B may be 0 (an empty result). The result has input1's shape and dtype. {OUT}
+input1 is (B, C), (B, C, L) or (B, C, H, W), input2 broadcasts to it, weight and bias are (C,); num_groups divides C, and
+a group has more than one element. All have one dtype, float32, float16 or bfloat16. B may be 0 (an empty result). The result has input1's shape and dtype. {OUT}
 {RULES}
 Each step may be rounded to the dtype. Two passes, or an equally stable method, are demanded. {FOLLOWS} {OVERFLOW}""",
     dims={
         "B": Dim((1, 2, 3), base=2, empty=True),
         "G": Dim((1, 2, 3, 5), base=2),
         "H": Dim((1, 3, 7, 9), base=8),
-        "W": Dim((1, 2, 3, 7, 15, 17, 33, 63, 65, 127, 129, 257, 1025), base=16, naive=256),
+        "W": Dim((2, 3, 7, 15, 17, 33, 63, 65, 127, 129, 257, 1025), base=16, naive=256),
     },
     forms=(
         form("rank4", FOUR, 4),
