@@ -32,7 +32,7 @@ def diagnose(
 
 def _words(view: View) -> str | None:
     place = next(filter(None, (pattern(view) for pattern in places.PATTERNS)), None)
-    asked = (*relations.PATTERNS, *rewrites.PATTERNS, *relations.VAGUE)
+    asked = (*rewrites.TELLING, *relations.PATTERNS, *rewrites.PATTERNS, *relations.VAGUE)
     relation = next(filter(None, (pattern(view) for pattern in asked)), None)
     if relation is None:
         return place

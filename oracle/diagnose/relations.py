@@ -34,12 +34,17 @@ def nonfinite(view: View) -> str | None:
 
 
 def flipped(view: View) -> str | None:
-    return "the reference with its sign flipped" if view.matches(-view.want) else None
+    return "the reference with its sign flipped" if _no_chance(view) and view.matches(-view.want) else None
+
+
+def _no_chance(view: View) -> bool:
+    """All elements, or several of different size: a few ±1 that are wrong among others may agree by chance."""
+    return view.all_wrong or np.unique(np.abs(view.want[view.wrong])).size >= SEVERAL
 
 
 def named_multiple(view: View) -> str | None:
     """A well-known factor, a size or its root."""
-    if not np.isfinite(view.want[view.wrong]).all():
+    if not (_no_chance(view) and np.isfinite(view.want[view.wrong]).all()):
         return None
     factors = dict(NAMED_FACTORS)
     for name, size in view.inputs.case.dims.items():

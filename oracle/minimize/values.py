@@ -13,7 +13,7 @@ from oracle.errors import UsageError
 from oracle.inputs import build
 from oracle.minimize.base import Candidates, Shrinker
 
-ELEMENT_LIMIT = 4096  # of all tensors: more is neither readable nor quick
+ELEMENT_LIMIT = 1024  # of all tensors: more is neither readable nor quick
 
 Arrays: TypeAlias = dict[str, list[Any]]
 Steps: TypeAlias = Generator[Case, bool, Arrays]
@@ -34,8 +34,8 @@ class Values(Shrinker):
             return
         for fill in self._fills():
             if len(arrays) > 1:
-                plainest = {name: [_like(fill, flat)] * len(flat) for name, flat in arrays.items()}
-                if (yield case.with_(values=plainest)):
+                plainest = {name: _plainest(fill, flat) for name, flat in arrays.items()}
+                if plainest == arrays or (yield case.with_(values=plainest)):
                     arrays = plainest
                     break
         for name in arrays:
@@ -58,10 +58,8 @@ class Values(Shrinker):
     def _tensor(self, case: Case, arrays: Arrays, name: str) -> Steps:
         """One tensor to one value throughout, else ever smaller parts of it."""
         for fill in self._fills():
-            if set(map(_rank, arrays[name])) == {_rank(fill)}:
-                return arrays
-            trial = _with(arrays, name, range(len(arrays[name])), fill)
-            if (yield case.with_(values=trial)):
+            trial = {**arrays, name: _plainest(fill, arrays[name])}
+            if trial == arrays or (yield case.with_(values=trial)):
                 return trial
         part = (len(arrays[name]) + 1) // 2
         while part > 1:
@@ -101,6 +99,11 @@ def _with(arrays: Arrays, name: str, places: Any, fill: Any) -> Arrays:
     for place in places:
         flat[place] = _like(fill, flat)
     return {**arrays, name: flat}
+
+
+def _plainest(fill: int, flat: list[Any]) -> list[Any]:
+    """The tensor filled with one plain value; a mask hides nothing."""
+    return [_like(fill, flat) or isinstance(flat[0], bool)] * len(flat) if flat else []
 
 
 def _like(fill: Any, flat: list[Any]) -> Any:

@@ -114,6 +114,13 @@ def test_ignored_strides_are_named(layout):
     assert "what y read as contiguous memory gives: its strides are ignored" in (found or "")
 
 
+def test_a_few_ones_of_the_wrong_sign_are_no_pattern():
+    """As after shrinking: another argument's strides are what is wrong."""
+    inputs = inputs_of(COPY, values={"x": [1.0, 1.0, -1.0, 1.0]}, R=2, N=2)
+    got = np.array([[1, -1], [-1, 1]], np.float32)
+    assert diagnose(COPY, inputs, reference(COPY, inputs), returned(inputs, got)) is None
+
+
 @pytest.mark.parametrize("poison", [0, 1])
 def test_unwritten_memory_is_named(poison):
     mark = pattern("float32", poison).view(np.float32)
@@ -135,7 +142,7 @@ def test_patterns_are_named_in_half_precision(dtype):
         assert words.split(" times")[0][:24] in found or name == "any factor", (name, found)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     share=st.sampled_from([0.05, 0.3, 0.7, 1.0]),
