@@ -103,7 +103,8 @@ def _with(arrays: Arrays, name: str, places: Any, fill: Any) -> Arrays:
 
 def _plainest(fill: int, flat: list[Any]) -> list[Any]:
     """The tensor filled with one plain value; a mask hides nothing."""
-    return [_like(fill, flat) or isinstance(flat[0], bool)] * len(flat) if flat else []
+    masked = bool(flat) and isinstance(flat[0], bool)
+    return [True if masked else _like(fill, flat)] * len(flat)
 
 
 def _like(fill: Any, flat: list[Any]) -> Any:

@@ -163,6 +163,8 @@ def test_masks_and_indices_shrink_too():
     start = Case(task.id, "base", {"R": 3, "N": 5}, "float32")
     case, _ = shrink(lambda i: not values(i, "m").all() and (values(i, "i") > 1).any(), task, start, budget=60)
     inputs = build(task, case)
+    assert {type(value) for value in case.values["x"]} == {float}
+    assert {type(value) for value in case.values["m"]} == {bool}
     assert not values(inputs, "x").any()
     assert values(inputs, "i").max() > 1
     assert not values(inputs, "m").all()
