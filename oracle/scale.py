@@ -201,12 +201,13 @@ def attention_fits(
     """Where softmax(scores) @ v is well determined in float32; `scores` as scaled, before the mask `seen` (M, N).
 
     Not: rows whose scores err by 0.1 or more (`terms` is their scale), columns of v whose sum may overflow, non-finite
-    values that a mask or an underflowing weight hides (kernels may skip them), rows of nothing but −inf.
+    values that a mask or a weight of 0 hides (kernels may skip them; weights may be rounded to float16, where 3e-8 is
+    0), rows of nothing but −inf.
     """
     shown = torch.ones_like(scores, dtype=torch.bool) if seen is None else seen.expand(scores.shape)
     masked = torch.where(shown, scores, -torch.inf)
     sharp = (finite(terms).amax(-1, keepdim=True) * UNIT < 0.1) & (masked != -torch.inf).any(-1, keepdim=True)
     hidden = (~shown & (torch.isnan(scores) | (scores == torch.inf))).any(-1, keepdim=True)
     p = torch.softmax(masked, -1)
-    skipped = (p < 1e-30).to(v.dtype) @ (~torch.isfinite(v)).to(v.dtype) > 0
+    skipped = (p < 1e-7).to(v.dtype) @ (~torch.isfinite(v)).to(v.dtype) > 0
     return sharp & ~hidden & ~skipped & sums_fit(v, -2, keepdim=True)

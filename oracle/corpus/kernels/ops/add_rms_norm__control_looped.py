@@ -37,8 +37,8 @@ def add_rms_norm(x, residual, weight, eps=1e-6):
     if out.numel() == 0:
         return out, total
     n_rows = out.numel() // n_cols
-    block_n = min(512, triton.next_power_of_2(n_cols))
-    _add_rms_norm[(triton.cdiv(n_rows, 8),)](
+    block_n = min(2048, triton.next_power_of_2(n_cols))
+    _add_rms_norm[(triton.cdiv(n_rows, 4),)](
         x.contiguous(),
         residual.contiguous(),
         weight.contiguous(),
@@ -47,7 +47,7 @@ def add_rms_norm(x, residual, weight, eps=1e-6):
         n_rows,
         n_cols,
         eps,
-        BLOCK_R=8,
+        BLOCK_R=4,
         BLOCK_N=block_n,
         num_warps=8,
     )

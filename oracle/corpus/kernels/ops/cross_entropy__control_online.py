@@ -20,7 +20,7 @@ def _losses(x_ptr, target_ptr, loss_ptr, n_cols, ignore, BLOCK: tl.constexpr):
         sums = sums * tl.exp(tops - shift) + tl.exp(x - shift)
         tops = new_tops
     top = tl.max(tops, axis=0)
-    total = tl.sum(tl.where(tops == float("-inf"), 0.0, sums * tl.exp(tops - top)), axis=0)
+    total = tl.sum(sums * tl.exp(tops - top), axis=0)
     if target != ignore:
         picked = tl.load(x_ptr + target).to(tl.float32)
         tl.store(loss_ptr + row, tl.log(total) + top - picked)

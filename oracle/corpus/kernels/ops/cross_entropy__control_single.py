@@ -51,7 +51,7 @@ def _cross_entropy(
 def cross_entropy(logits, target, ignore_index=-100):
     n_rows, n_cols = logits.shape
     out = torch.empty((), dtype=logits.dtype, device=logits.device)
-    block_n = min(256, triton.next_power_of_2(n_cols))
+    block_n = min(2048, triton.next_power_of_2(n_cols))
     _cross_entropy[(1,)](
         logits,
         target,
@@ -62,7 +62,7 @@ def cross_entropy(logits, target, ignore_index=-100):
         logits.stride(1),
         target.stride(0),
         ignore_index,
-        BLOCK_R=16,
+        BLOCK_R=4,
         BLOCK_N=block_n,
     )
     return out

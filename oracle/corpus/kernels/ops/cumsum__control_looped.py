@@ -26,5 +26,5 @@ def cumsum(x):
         return out
     n_cols = x.shape[-1]
     n_rows = x.numel() // n_cols
-    _cumsum[(triton.cdiv(n_rows, 8),)](x, out, n_rows, n_cols, BLOCK_R=8, BLOCK_N=256)
+    _cumsum[(triton.cdiv(n_rows, 4),)](x, out, n_rows, n_cols, BLOCK_R=4, BLOCK_N=1024)
     return out

@@ -35,8 +35,8 @@ def cumsum(x):
     n_cols = x.shape[-1]
     x = x.reshape(-1, n_cols)
     n_rows = x.shape[0]
-    chunks = triton.cdiv(n_cols, 512)
+    chunks = triton.cdiv(n_cols, 1024)
     totals = torch.empty((n_rows, chunks), dtype=torch.float32, device=x.device)
-    _totals[(n_rows * chunks,)](x, totals, n_cols, chunks, x.stride(0), x.stride(1), BLOCK=512)
-    _scan[(n_rows * chunks,)](x, totals, out, n_cols, chunks, x.stride(0), x.stride(1), BLOCK=512)
+    _totals[(n_rows * chunks,)](x, totals, n_cols, chunks, x.stride(0), x.stride(1), BLOCK=1024)
+    _scan[(n_rows * chunks,)](x, totals, out, n_cols, chunks, x.stride(0), x.stride(1), BLOCK=1024)
     return out

@@ -30,6 +30,6 @@ def l2norm(x, eps=1e-12):
     if out.numel() == 0:
         return out
     n_rows = x.numel() // n_cols
-    block_n = min(512, triton.next_power_of_2(n_cols))
-    _l2norm[(triton.cdiv(n_rows, 8),)](x, out, n_rows, n_cols, eps, BLOCK_R=8, BLOCK_N=block_n, num_warps=8)
+    block_n = min(2048, triton.next_power_of_2(n_cols))
+    _l2norm[(triton.cdiv(n_rows, 4),)](x, out, n_rows, n_cols, eps, BLOCK_R=4, BLOCK_N=block_n, num_warps=8)
     return out

@@ -39,8 +39,8 @@ def layer_norm(x, weight, bias, eps=1e-5):
     if out.numel() == 0:
         return out
     n_rows = x.numel() // n_cols
-    block_n = min(512, triton.next_power_of_2(n_cols))
-    _layer_norm[(triton.cdiv(n_rows, 8),)](
-        x, weight.contiguous(), bias.contiguous(), out, n_rows, n_cols, eps, BLOCK_R=8, BLOCK_N=block_n, num_warps=8
+    block_n = min(2048, triton.next_power_of_2(n_cols))
+    _layer_norm[(triton.cdiv(n_rows, 4),)](
+        x, weight.contiguous(), bias.contiguous(), out, n_rows, n_cols, eps, BLOCK_R=4, BLOCK_N=block_n, num_warps=8
     )
     return out

@@ -35,6 +35,6 @@ def log_softmax(x):
     if out.numel() == 0:
         return out
     n_rows = x.numel() // n_cols
-    block_n = min(512, triton.next_power_of_2(n_cols))
-    _log_softmax[(triton.cdiv(n_rows, 16),)](x, out, n_rows, n_cols, BLOCK_R=16, BLOCK_N=block_n, num_warps=8)
+    block_n = min(2048, triton.next_power_of_2(n_cols))
+    _log_softmax[(triton.cdiv(n_rows, 4),)](x, out, n_rows, n_cols, BLOCK_R=4, BLOCK_N=block_n, num_warps=8)
     return out

@@ -25,5 +25,5 @@ def max(x):
     if n_rows == 0:
         return out
     n_cols = x.shape[-1]
-    _max[(triton.cdiv(n_rows, 16),)](x.contiguous(), out, n_rows, n_cols, BLOCK_R=16, BLOCK_N=256)
+    _max[(triton.cdiv(n_rows, 4),)](x.contiguous(), out, n_rows, n_cols, BLOCK_R=4, BLOCK_N=2048)
     return out

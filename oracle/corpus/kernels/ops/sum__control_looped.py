@@ -22,6 +22,6 @@ def sum(x):
     if n_rows == 0:
         return out
     n_cols = x.shape[-1]
-    block_n = max(1, min(512, triton.next_power_of_2(n_cols)))
-    _sum[(triton.cdiv(n_rows, 16),)](x.contiguous(), out, n_rows, n_cols, BLOCK_R=16, BLOCK_N=block_n)
+    block_n = max(1, min(2048, triton.next_power_of_2(n_cols)))
+    _sum[(triton.cdiv(n_rows, 4),)](x.contiguous(), out, n_rows, n_cols, BLOCK_R=4, BLOCK_N=block_n)
     return out

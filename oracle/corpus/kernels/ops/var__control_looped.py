@@ -31,6 +31,6 @@ def var(x, correction=1):
     if n_rows == 0:
         return out
     n_cols = x.shape[-1]
-    block_n = min(512, triton.next_power_of_2(n_cols))
-    _var[(triton.cdiv(n_rows, 8),)](x.contiguous(), out, n_rows, n_cols, correction, BLOCK_R=8, BLOCK_N=block_n)
+    block_n = min(2048, triton.next_power_of_2(n_cols))
+    _var[(triton.cdiv(n_rows, 4),)](x.contiguous(), out, n_rows, n_cols, correction, BLOCK_R=4, BLOCK_N=block_n)
     return out

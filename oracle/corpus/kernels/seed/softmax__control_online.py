@@ -34,6 +34,6 @@ def softmax(x):
     if out.numel() == 0:
         return out
     n_rows = x.numel() // n_cols
-    block_n = min(512, triton.next_power_of_2(n_cols))
-    _softmax[(triton.cdiv(n_rows, 16),)](x, out, n_rows, n_cols, BLOCK_R=16, BLOCK_N=block_n)
+    block_n = min(1024, triton.next_power_of_2(n_cols))
+    _softmax[(triton.cdiv(n_rows, 8),)](x, out, n_rows, n_cols, BLOCK_R=8, BLOCK_N=block_n)
     return out
