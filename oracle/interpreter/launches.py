@@ -21,6 +21,7 @@ from triton.runtime.jit import TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from oracle.interpreter import redirect
+from oracle.interpreter.absent import absent_api
 from oracle.interpreter.bfloat16 import TensorHandle
 from oracle.interpreter.driver import TARGET
 from oracle.interpreter.errors import KernelError, OutOfBounds, Unsupported
@@ -123,6 +124,8 @@ def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
 
 def _programs(grid: Any) -> tuple[int, int, int]:
     """Three sizes, as a launch needs them: 1 to 3 integers, none negative."""
+    if not hasattr(grid, "__len__"):
+        raise TypeError(f"a grid is a tuple of 1 to 3 integers, got {type(grid).__name__}")
     sizes = [*grid]
     for size in sizes:
         if not hasattr(size, "__index__"):
@@ -178,6 +181,9 @@ def _interpret(kernel: Kernel, bound: dict[str, Any], programs: tuple[int, int, 
         raise
     except Exception as error:
         text = str(error) or repr(error)
+        absent = absent_api(text)
+        if absent:
+            current.find("note", f"absent_api: {absent}")
         raise KernelError(f"{type(error).__name__}: {text} ({_place(kernel, error)})") from error
     finally:
         current.depth -= 1
@@ -226,6 +232,12 @@ def autotuned(self: Any, *args: Any, **kwargs: Any) -> Any:
     configs = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
     current.configs = max(current.configs, len(configs))
     config = self.best_config = configs[current.config % len(configs)]
+    again = sorted(kwargs.keys() & config.kwargs.keys())
+    if again:
+        names = ", ".join(again)
+        raise ValueError(
+            f"Conflicting meta-parameters: {names}. Make sure that you don't re-define auto-tuned symbols."
+        )
     full = {**self.nargs, **kwargs, **config.all_kwargs()}
     if len(self.configs) > 1:
         self.pre_hook(full, reset_only=True)

@@ -7,7 +7,8 @@ import triton.language as tl
 from triton.compiler.errors import CompilationError
 from triton.language import load as tl_load
 
-from oracle.interpreter import Unsupported
+from oracle.interpreter import Unsupported, end_call, unsupported
+from tests.oracle.interpreted.block_pointers import copy_block
 
 GLOBAL: tl.constexpr = tl.constexpr(3)
 
@@ -142,8 +143,6 @@ def assembly(out):
 
 
 def test_inline_assembly_is_not_supported(call):
-    from oracle.interpreter import unsupported
-
     with pytest.raises(Unsupported, match="inline assembly"):
         call(lambda x: assembly[(1,)](x), torch.zeros(1))
     assert "kernel `assembly`, line" in unsupported()
@@ -182,13 +181,16 @@ def test_shape_operations(dtype):
     assert torch.equal(out[2], x.reshape(2, 4).t().flatten())
 
 
-@pytest.mark.skipif("removed" in tl.make_block_ptr.__doc__, reason="this Triton has no block pointers")
-def test_block_pointers():
-    from tests.oracle.interpreted.block_pointers import copy_block
-
+def test_block_pointers_or_a_note_that_this_version_lacks_them(call):
     x, out = torch.rand(5, 6), torch.zeros(5, 6)
-    copy_block[(1,)](x, out, 5, 6, 8, 8)
-    assert torch.equal(x, out)
+    copy = lambda x, out: copy_block[(1,)](x, out, 5, 6, 8, 8)  # noqa: E731
+    if "removed" in tl.make_block_ptr.__doc__:
+        with pytest.raises(CompilationError, match="Block pointers have been removed"):
+            call(copy, x, out)
+        assert any(kind == "note" and text.startswith("absent_api: triton") for kind, text in end_call()[1])
+    else:
+        call(copy, x, out)
+        assert torch.equal(x, out)
 
 
 def test_host_calls_of_kernels_and_language_are_refused():

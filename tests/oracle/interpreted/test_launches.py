@@ -120,6 +120,11 @@ def test_autotune_runs_one_configuration_once(call, config, block):
     assert tuned.best_config.kwargs == {"BLOCK": block}
 
 
+def test_a_tuned_parameter_given_again_is_refused():
+    with pytest.raises(ValueError, match="Conflicting meta-parameters: BLOCK"):
+        tuned[(1,)](torch.zeros(30, dtype=torch.int32), 30, BLOCK=8)
+
+
 def _prune(configs, named_args, **kwargs):
     return [config for config in configs if config.kwargs["BLOCK"] >= named_args["n"]]
 
