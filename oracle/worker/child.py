@@ -74,7 +74,11 @@ class Server:
         self.candidate = Candidate(path, first["source"])
         sys.path[:] = isolation.import_path()
         sys.argv[:] = [path]
-        self.device.start()
+        try:
+            self.device.start()
+        except Exception as error:
+            self._send({"type": "unready", "reason": f"{type(error).__name__}: {error}"})
+            _exit(1)
         self.threads = _threads()
         self.watch.listen()
         self._send(self._load(first["entry"]))

@@ -39,8 +39,10 @@ _OTHER_BYTE = (0xFF, 0x5A)
 _ALIGN = 256
 _SPARE = 1 * MIB  # the arena on the GPU grows in these steps
 
-# Triton compiles in the candidate's process: gcc builds its launcher and ptxas its kernels.
+# Triton compiles in the candidate's process: gcc builds its launcher and ptxas its kernels. CUDA itself starts only
+# where it may open a socket (the network namespace still leads nowhere).
 _COMPILER = frozenset({"fork", "vfork", "execve", "clone", "chmod", "fchmod", "fchmodat", "setpgid", "tkill"})
+_DRIVER = frozenset({"socket", "bind", "listen"})
 
 _cpu, _synchronize = torch.Tensor.cpu, torch.cuda.synchronize
 _no_function = torch._C.DisableTorchFunction
@@ -110,10 +112,11 @@ class Cuda:
     policy = Policy(
         read=("/usr", "/etc/alternatives", "/opt", "/sys", "/bin", "/sbin", sys.prefix, sys.base_prefix),
         write=("/dev", "/proc"),
-        allow=_COMPILER,
+        allow=_COMPILER | _DRIVER,
         memory=None,
         file_bytes=256 * MIB,
         descriptors=4096,
+        own_proc=True,
     )
 
     def __init__(self) -> None:

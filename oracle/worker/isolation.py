@@ -46,6 +46,7 @@ class Policy:
     file_bytes: int = 16 * MIB
     descriptors: int = 256
     cpu_seconds: int = 3600
+    own_proc: bool = False  # needs to see itself in /proc under its own id (CUDA does), and to write there
 
 
 @dataclass
@@ -100,6 +101,8 @@ def _private_scratch(cell: Cell) -> None:
     system.mount(None, "/", None, system.MS_REC | system.MS_PRIVATE)
     flags = system.MS_NOSUID | system.MS_NODEV
     system.mount("tmpfs", cell.scratch, "tmpfs", flags, f"size={SCRATCH_BYTES},nr_inodes=8192,mode=0700")
+    if cell.policy.own_proc:
+        system.mount("proc", "/proc", "proc", flags, "")
 
 
 def _user(cell: Cell) -> None:
@@ -115,6 +118,8 @@ def _user(cell: Cell) -> None:
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     system.set_capabilities(cell.kept)
+    if cell.policy.own_proc:
+        system.prctl(system.PR_SET_DUMPABLE, 1)  # else /proc/self stays root's
     resource.setrlimit(resource.RLIMIT_NPROC, (128, 128))
 
 

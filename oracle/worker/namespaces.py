@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 
 from oracle.worker import system
 
 
-def leave_network() -> str:
-    """Enter a fresh network namespace, in which no interface is up; an ordinary user gets a user namespace first.
+def leave_network(processes: bool = True) -> str:
+    """Enter a fresh network namespace, in which no interface is up; an ordinary user gets a user namespace first, and
+    with `processes` what `ProcessNamespaces` needs there.
 
     "" if done, else why not. The caller must be single-threaded, and may be another process afterwards (see below).
     """
@@ -23,11 +25,10 @@ def leave_network() -> str:
         system.unshare(system.CLONE_NEWNET)
     except OSError as error:
         return str(error)
-    try:
-        system.unshare(system.CLONE_NEWPID)
-    except OSError:
-        return ""
-    _continue_as_child()
+    if processes:
+        with suppress(OSError):
+            system.unshare(system.CLONE_NEWPID)
+            _continue_as_child()
     return ""
 
 

@@ -40,7 +40,7 @@ class Parent:
         self.control, self.base = control, base
         self.children: list[Child] = []
         off = dict.fromkeys(without, "left out on request")
-        network = off.get("network_namespace") or leave_network()
+        network = off.get("network_namespace") or leave_network("pid_namespace" not in without)
         system.prctl(system.PR_SET_CHILD_SUBREAPER, 1)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)

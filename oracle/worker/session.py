@@ -85,6 +85,8 @@ class WorkerSession:
             executing = time.monotonic()
             self._channel.send(self._first, executing + START_SECONDS)
             message, _ = self._channel.receive(executing + max(timeout, LOAD_SECONDS))
+            if message.get("type") == "unready":  # sent before any code of the candidate's has run
+                raise InfrastructureError(f"the device does not start in a contained process: {message.get('reason')}")
             raised = _raised(message)
             findings = _findings(message)
         except Late:
