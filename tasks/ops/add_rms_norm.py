@@ -42,7 +42,7 @@ throughout; where it has an infinity that element of y is NaN and finite ones ar
     scale=terms,
     in_range=fits,
     regimes=("correlated", *ROWWISE, "overflow_f16", "moderate_large", "half_sum"),
-    layouts=(*LAYOUTS, "sliced:residual", "strided:weight"),
+    layouts=(*LAYOUTS, "sliced:x", "sliced:residual", "strided:weight"),
     reduces="N",
     hazards=(
         "mean(s²) is not mean(x²) + mean(residual²): the cross term counts.",

@@ -42,7 +42,7 @@ the True entries are NaN, as in torch.softmax, and False entries of such a row a
     scale=terms,
     in_range=judged,
     regimes=("masked_rows", *ROWWISE, "moderate_large", "spread", "infinite_rows", "offset", "sorted", "half_sum"),
-    layouts=(*LAYOUTS, "transposed:mask", "strided:mask", "expanded:mask"),
+    layouts=(*LAYOUTS, "transposed:mask", "sliced:mask", "strided:mask", "expanded:mask"),
     reduces="N",
     hazards=(
         "A row without a True entry is zeros: a finite fill value such as −1e9 gives 1/N there, −inf gives NaN.",

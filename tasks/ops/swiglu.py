@@ -37,7 +37,7 @@ Elements that hang on a silu(a) below 1e-36, which float32 may flush to 0, are n
     storage=rounded,
     in_range=lambda a, b: scale.silu_fits(a, scale.finite(b)),
     regimes=ELEMENTWISE,
-    layouts=LAYOUTS,
+    layouts=(*LAYOUTS, "sliced:a", "sliced:b", "transposed:b", "strided:b"),
     hazards=(
         "a and b have strides of their own: b is often half of a fused tensor, a contiguous.",
         "silu applies to a alone.",
