@@ -39,19 +39,13 @@ def _heading(name: str, model: dict[str, Any]) -> str:
 
 
 def disagreement_table(model: dict[str, Any]) -> Table:
-    """Rows: naive profile × tier set; round 0. Shares are P(oracle fails | naive passes), 95% interval."""
-    table = Table(title="naive check against oracle, round 0", title_justify="left", box=None, pad_edge=False)
-    for heading, justify in (
-        ("profile", "left"),
-        ("tiers", "left"),
-        ("both pass", "right"),
-        ("naive pass, oracle fail", "right"),
-        ("(silent)", "right"),
-        ("naive fail, oracle pass", "right"),
-        ("both fail", "right"),
-        ("oracle fails | naive passes", "right"),
-    ):
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    """Rows: naive profile × tier set; round 0. The share is P(oracle fails | naive passes) with its 95% interval."""
+    title = "naive check against oracle at round 0: pass/fail of the naive check, then of the oracle"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in ("profile", "tiers"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("p/p", "p/f", "silent", "f/p", "f/f", "oracle fails | naive passes"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for profile, sets in model["disagreement"].items():
         for index, (name, figures) in enumerate(sets.items()):
             cells = figures["cells"]
@@ -79,20 +73,22 @@ def tier_table(model: dict[str, Any]) -> Table:
 
 
 def repair_table(repair: dict[str, Any]) -> Table:
-    """Solved by round (score verdict over the stated tiers) per model, strategy and arm."""
-    rounds = max((len(arm["solved_by_round"]) for arm in repair.values()), default=0)
+    """Solved by round (score verdict over the stated tiers) per model, strategy and arm: one row a round."""
     table = Table(title="solved by round", title_justify="left", box=None, pad_edge=False)
-    table.add_column("model · strategy · feedback")
-    for r in range(rounds):
-        table.add_column(f"round {r}", justify="right")
+    for heading in ("model · strategy · feedback", "round"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("solved, 95%", justify="right", no_wrap=True)
+    table.add_column("")
     for name, arm in repair.items():
-        table.add_row(escape(name), *(percent(point) for point in arm["solved_by_round"]))
+        for point in arm["solved_by_round"]:
+            bar = "█" * round(20 * (point["value"] or 0))
+            table.add_row(escape(name) if point["round"] == 0 else "", str(point["round"]), percent(point), bar)
     return table
 
 
 def percent(estimate: dict[str, Any]) -> str:
-    """An estimate as text: "62.5% [30.6, 86.3] of 8"; "–" where nothing was observed."""
+    """An estimate as text: "62% [31, 86] of 8"; "–" where nothing was observed."""
     if estimate["value"] is None:
         return "–"
     low, high = 100 * estimate["low"], 100 * estimate["high"]
-    return f"{100 * estimate['value']:.1f}% [{low:.1f}, {high:.1f}] of {estimate['n']}"
+    return f"{100 * estimate['value']:.0f}% [{low:.0f}, {high:.0f}] of {estimate['n']}"
