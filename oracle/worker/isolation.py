@@ -27,7 +27,6 @@ from oracle.worker import landlock, seccomp, system
 
 GIB, MIB = 1 << 30, 1 << 20
 KEPT_DESCRIPTORS = 5  # standard input, output and error (all /dev/null), channel, arena
-SCRATCH_BYTES = 64 * MIB
 _UID_BASE, _UIDS, _NOBODY = 0x70000000, 1 << 16, 65534
 _ROOT = Path(__file__).resolve().parents[2]  # what holds the packages `oracle` and `agentloop`
 _INSTALLED = ("site-packages", "dist-packages")
@@ -43,7 +42,8 @@ class Policy:
     write: tuple[str, ...] = ()
     allow: frozenset[str] = frozenset()
     memory: int | None = 2 * GIB
-    file_bytes: int = 16 * MIB
+    file_bytes: int = 16 * MIB  # largest file
+    scratch_bytes: int = 64 * MIB  # all files in the private folder, where it is a file system of its own
     descriptors: int = 256
     cpu_seconds: int = 3600
     own_proc: bool = False  # needs to see itself in /proc under its own id (CUDA does), and to write there
@@ -100,7 +100,7 @@ def _private_scratch(cell: Cell) -> None:
     system.unshare(system.CLONE_NEWNS)
     system.mount(None, "/", None, system.MS_REC | system.MS_PRIVATE)
     flags = system.MS_NOSUID | system.MS_NODEV
-    system.mount("tmpfs", cell.scratch, "tmpfs", flags, f"size={SCRATCH_BYTES},nr_inodes=8192,mode=0700")
+    system.mount("tmpfs", cell.scratch, "tmpfs", flags, f"size={cell.policy.scratch_bytes},nr_inodes=8192,mode=0700")
     if cell.policy.own_proc:
         system.mount("proc", "/proc", "proc", flags, "")
 

@@ -1,8 +1,8 @@
 """Notices tampering from inside the candidate's process: forbidden attempts and replaced attributes.
 
 Diagnostic: containment refuses most of it anyway and the judge relies on none of it. An attempt counts as the
-candidate's own where its code asked for it, be it through the standard library or another package; what Triton's own
-cache and compiler do, and what a package does while it is being imported, is not.
+candidate's own where its code asked for it, be it through the standard library or another package; what the caches
+and compilers of Triton and torch do, and what a package does while it is being imported, is not.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from oracle.worker.isolation import import_path
+
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _PROCESS = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "pty.spawn"}
 _SOCKET = {"socket.__new__", "socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname"}
@@ -26,8 +28,12 @@ _MAX_FINDINGS = 20
 _code = operator.attrgetter("__code__")
 
 _HARNESS = str(Path(__file__).resolve().parents[1]) + os.sep
-_PATHS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+_PATHS = [*import_path(), *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))]
 _LIBRARIES = tuple({f"{path}{os.sep}" for path in (*_PATHS, *map(os.path.realpath, _PATHS))})
+_COMPILERS = tuple(
+    os.sep + package.replace("/", os.sep) for package in ("triton/", "torch/_inductor/", "torch/_dynamo/")
+)
+_WRAPPERS = (os.path.join("torch", "_compile.py"), os.path.join("torch", "_dynamo", ""))
 # not triton.language: Triton itself replaces its functions while the interpreter runs
 _WATCHED = (
     "torch",
@@ -60,7 +66,8 @@ class Space:
 
     def differences(self) -> list[str]:
         get = _attributes(self._owner).get
-        names = [name for name, value in zip(self._names, self._values, strict=True) if get(name) is not value]
+        now = ((name, value, get(name)) for name, value in zip(self._names, self._values, strict=True))
+        names = [name for name, value, found in now if found is not value and not _wrapped_by_torch(found, value)]
         pairs = zip(self._functions, self._codes, strict=True)
         return names + [function.__name__ for function, code in pairs if function.__code__ is not code]
 
@@ -74,13 +81,15 @@ class Watch:
         spaces: list[Any] = [builtins, *modules, *harness, torch.Tensor, torch.nn.Module]
         self._spaces = [Space(space) for space in spaces]
         self.findings: list[tuple[str, str]] = []
+        self._noted: set[tuple[str, str]] = set()
 
     def listen(self) -> None:
         """From now on, note what Python reports of files, sockets and processes. This cannot be undone."""
         sys.addaudithook(self._hook)
 
     def note(self, kind: str, message: str) -> None:
-        if (kind, message) not in self.findings and len(self.findings) < _MAX_FINDINGS:
+        if (kind, message) not in self._noted and len(self._noted) < _MAX_FINDINGS:
+            self._noted.add((kind, message))
             self.findings.append((kind, message))
 
     def compare(self) -> None:
@@ -112,7 +121,7 @@ class Watch:
 
 
 def candidate_asked(frame: FrameType | None) -> bool:
-    """Whether the candidate's own code stands behind the innermost frames, rather than Triton or an import."""
+    """Whether the candidate's own code stands behind the innermost frames, rather than a compiler or an import."""
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith("<frozen importlib"):
@@ -121,7 +130,7 @@ def candidate_asked(frame: FrameType | None) -> bool:
             frame = frame.f_back
             continue
         library = name.startswith(_LIBRARIES) or name.startswith("<frozen ")
-        if library and f"{os.sep}triton{os.sep}" in name:
+        if library and any(package in name for package in _COMPILERS):
             return False
         if not library:
             return True
@@ -137,6 +146,13 @@ def _attributes(owner: Any) -> dict[str, Any]:
     for base in reversed(type.mro(owner)):
         merged.update(vars(base))
     return merged
+
+
+def _wrapped_by_torch(found: Any, before: Any) -> bool:
+    """torch._dynamo wraps `torch.manual_seed` when it is first imported."""
+    file = found.__code__.co_filename if isinstance(found, types.FunctionType) else ""
+    by_torch = file.startswith(_LIBRARIES) and any(part in file for part in _WRAPPERS)
+    return by_torch and getattr(found, "__wrapped__", None) is before
 
 
 def _is_code(value: Any) -> bool:

@@ -355,7 +355,7 @@ def test_what_honest_code_does_is_no_tampering(backend: WorkerBackend):
     top = """
     import math, functools, typing, dataclasses, contextlib, os, sys, time, inspect, collections, warnings
     import numpy, torch.nn as nn, torch.nn.functional as F
-    import torch.utils.benchmark, torch.utils.cpp_extension
+    import torch.utils.benchmark, torch.utils.cpp_extension, torch._inductor, torch.fx, torch.nn.attention
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_float32_matmul_precision('high')
