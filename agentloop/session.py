@@ -142,7 +142,7 @@ def _sit(
     except UsageError as error:
         raise UsageError(f"{error} (nothing recorded is lost; then `agentloop resume {name}`)") from None
     except KeyboardInterrupt:
-        console.print(f"`agentloop resume {name}` goes on from here", markup=False)
+        console.print(f"`agentloop resume {name}` goes on from here", markup=False, soft_wrap=True)
         raise
     owed = f"{outcome.last_fault}; {len(outcome.owed)} owed: `agentloop resume {name}` tries again"
     if outcome.owed and not store.attempts:
@@ -261,7 +261,7 @@ def _same_judge(path: Path, config: dict[str, Any], backend: Backend) -> None:
 
 
 def _tell_resumed(store: Store, console: Console) -> None:
-    console.print(f"{store.path}: {len(store.attempts)} attempts are recorded", markup=False)
+    console.print(f"{store.path}: {len(store.attempts)} attempts are recorded", markup=False, soft_wrap=True)
     if store.in_doubt:
         ids = ", ".join(store.in_doubt)
         console.print(
