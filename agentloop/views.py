@@ -229,7 +229,7 @@ def _counterexample(
     regime = str(case.get("regime", "uniform"))
     shown = [*_arrays(got), *_arrays(expected)]
     return {
-        "call": task.signature + (f", form {case['form']}" if len(task.forms) > 1 else ""),
+        "form": case.get("form", "") if len(task.forms) > 1 else "",
         "tier": case.get("tier", "base"),
         "dims": ", ".join(f"{name}={size}" for name, size in case.get("dims", {}).items()) or "none",
         "dtype": case.get("dtype", "float32"),

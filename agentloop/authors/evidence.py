@@ -7,7 +7,7 @@ bounds and padding, an ignored stride suspects addressing. Only the text of the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 # Mutation operators by the nature of the mistake; an operator may have two.
 NATURES: dict[str, tuple[str, ...]] = {
@@ -69,7 +69,7 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 _TIERS: dict[str, tuple[str, ...]] = {
-    "base": ("formula", "addressing"),
+    "base": ("formula", "addressing", "bounds"),
     "shapes": ("bounds", "padding"),
     "dtypes": ("precision",),
     "values": ("special", "padding", "formula"),
@@ -91,11 +91,12 @@ _KINDS: dict[str, tuple[str, ...]] = {
 @dataclass(frozen=True)
 class Evidence:
     """`level` says how much was told; `suspects` are natures of mistakes that it points to; `lines` are line numbers of
-    the author's own file that a traceback names."""
+    the author's own file that a traceback names; `call` is the signature that a failing case is about, if any."""
 
     level: str
     suspects: frozenset[str] = frozenset()
-    lines: frozenset[int] = field(default_factory=frozenset)
+    lines: frozenset[int] = frozenset()
+    call: str | None = None
 
 
 def natures(operator: str) -> frozenset[str]:
@@ -123,7 +124,8 @@ def read(message: str) -> Evidence:
     if pattern:
         told = next((natures for text, natures in _PATTERNS if re.search(text, pattern[1])), ())
         suspects = set(told) or suspects
-    return Evidence(SHRUNK if shrunk else CASE, frozenset(suspects), lines)
+    call = re.search(r"^- call: `(.*)`", message, re.MULTILINE)
+    return Evidence(SHRUNK if shrunk else CASE, frozenset(suspects), lines, call[1] if call else None)
 
 
 def _of_case(message: str) -> set[str]:

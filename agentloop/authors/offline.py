@@ -27,7 +27,7 @@ from agentloop.authors.server import CHARACTERS_PER_TOKEN, Said
 from agentloop.extraction import extract
 
 # Chance of 0, 1, 2 and 3 mistakes in a first answer.
-MISTAKES = (0.25, 0.4, 0.25, 0.1)
+MISTAKES = (0.25, 0.45, 0.22, 0.08)
 
 # How often a mistake of each nature is made, relative to the others: as in what models are seen to write, most are
 # about edges, addresses and dtypes.
@@ -44,14 +44,14 @@ HABITS = {
 
 # Chance to undo a mistake that the evidence points at; for a bare "failed", any mistake.
 MENDS = {
-    evidence.SHRUNK: 0.75,
-    evidence.CASE: 0.5,
-    evidence.ERROR: 0.3,
-    evidence.VERDICT: 0.12,
-    evidence.NAIVE_FAIL: 0.12,
+    evidence.SHRUNK: 0.85,
+    evidence.CASE: 0.6,
+    evidence.ERROR: 0.35,
+    evidence.VERDICT: 0.15,
+    evidence.NAIVE_FAIL: 0.15,
     evidence.NAIVE_PASS: 0.04,
 }
-SLIPS = 0.08  # chance to make a new mistake while changing anything
+SLIPS = 0.06  # chance to make a new mistake while changing anything
 MISLEADS = 0.5  # chance to make a new mistake where the evidence fits nothing that is wrong
 
 
@@ -82,7 +82,10 @@ class OfflineAuthor:
         skill = self.knowledge.nearest(task, lines) if lines else None
         if skill is None or lines is None:
             return first_answer(self.knowledge.skills[task], draws)
-        return skill.written(revised(skill, skill.mistakes_in(lines), evidence.read(told), lines, draws))
+        found = evidence.read(told)
+        if found.call not in (None, self.knowledge.tasks[task].signature):
+            found = Evidence(found.level)  # a case of another function points at nothing here
+        return skill.written(revised(skill, skill.mistakes_in(lines), found, draws))
 
     def _unknown(self, asked: str) -> str:
         return COPY.replace("SIGNATURE", _signature(asked))
@@ -97,14 +100,12 @@ def first_answer(skills: Sequence[Skill], draws: random.Random) -> str:
     return skill.written(mistakes)
 
 
-def revised(
-    skill: Skill, mistakes: list[Mistake], told: Evidence, lines: Sequence[str], draws: random.Random
-) -> list[Mistake]:
-    """The mistakes that are left, and new ones, after reading the feedback. `lines` are the answer it is about."""
+def revised(skill: Skill, mistakes: list[Mistake], told: Evidence, draws: random.Random) -> list[Mistake]:
+    """The mistakes that are left, and new ones, after reading the feedback."""
     if not mistakes:
         return mistakes
     pointed = told.level in (evidence.ERROR, evidence.CASE, evidence.SHRUNK)
-    fitting = [m for m in mistakes if _fits(m, mistakes, told)] if pointed else mistakes
+    fitting = _fitting(mistakes, told) if pointed else mistakes
     if not fitting:
         return one_more(skill, mistakes, told.suspects, draws) if draws.random() < MISLEADS else mistakes
     if draws.random() < MENDS[told.level]:
@@ -126,13 +127,16 @@ def one_more(skill: Skill, mistakes: list[Mistake], natures: frozenset[str], dra
     return [*mistakes, draws.choice(by_nature[nature])]
 
 
-def _fits(mistake: Mistake, mistakes: Sequence[Mistake], told: Evidence) -> bool:
-    """Whether the evidence points at this mistake: by its line, where a traceback names lines, else by its nature."""
-    if not told.lines:
-        return bool(mistake.natures & told.suspects)
-    shift = sum(len(m.lines) - (m.end - m.start) for m in mistakes if m.start < mistake.start)
-    first = mistake.start + shift + 1
-    return any(first <= line < first + max(len(mistake.lines), 1) for line in told.lines)
+def _fitting(mistakes: Sequence[Mistake], told: Evidence) -> list[Mistake]:
+    """The mistakes that the evidence points at: those on a line that the traceback names, else those of a nature that it
+    suspects."""
+    named, shift = [], 0
+    for mistake in sorted(mistakes, key=lambda m: m.start):
+        first = mistake.start + shift + 1
+        if told.lines & set(range(first, first + max(len(mistake.lines), 1))):
+            named.append(mistake)
+        shift += len(mistake.lines) - (mistake.end - mistake.start)
+    return named or [mistake for mistake in mistakes if mistake.natures & told.suspects]
 
 
 @lru_cache(maxsize=1024)

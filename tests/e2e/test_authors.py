@@ -22,7 +22,10 @@ from agentloop.content import load_tasks
 from agentloop.errors import UsageError
 from agentloop.extraction import extract
 from agentloop.prompting import ARMS, Prompter, list_strategies
+from oracle.backends import open_backend
 from oracle.case import Case
+from oracle.judge import Judge
+from oracle.schema import Task
 from oracle.verdict import Counterexample, Failure, NaiveResult, Verdict
 
 DATA = Path(__file__).parents[3] / "shared/data/tritonbench_t"
@@ -290,7 +293,11 @@ def evidence_for(source: str) -> Verdict:
 
 
 def say(messages, seed: int) -> str:
-    return AUTHOR.say("offline", messages, {"seed": seed}).text.partition("```python\n")[2].removesuffix("```\n")
+    return code(AUTHOR.say("offline", messages, {"seed": seed}).text)
+
+
+def code(answer: str) -> str:
+    return answer.partition("```python\n")[2].removesuffix("```\n")
 
 
 @cache
@@ -305,13 +312,16 @@ def failed() -> list[tuple[int, str]]:
     return [(seed, source) for seed, source in first if not solved(source)]
 
 
-def repaired(arm: str, failed: list[tuple[int, str]], told: list[Verdict]) -> float:
-    """Share of wrong answers that are right one round later."""
+def repaired(arm: str, failed: list[tuple[int, str]], shuffled: bool = False) -> float:
+    """Share of wrong answers that are right one round later. `shuffled`: each is told what another one should be."""
     prompter = Prompter("zero_shot", arm)
+    prompts = [prompter.next(SOFTMAX, FIRST, "", source, evidence_for(source)) for _, source in failed]
+    told = [prompt.messages[-1] for prompt in prompts]
+    if shuffled:
+        random.Random(0).shuffle(told)
     count = 0
-    for (seed, source), verdict in zip(failed, told, strict=True):
-        prompt = prompter.next(SOFTMAX, FIRST, "", source, verdict)
-        count += solved(say(prompt.messages, seed + EPISODES if prompt == FIRST else seed))
+    for (seed, _), prompt, message in zip(failed, prompts, told, strict=True):
+        count += solved(say([*prompt.messages[:-1], message], seed + EPISODES))
     return count / len(failed)
 
 
@@ -364,10 +374,7 @@ def test_arm_none_does_not_beat_resampling(failed):
 @pytest.fixture(scope="module")
 def rates(failed) -> dict[str, float]:
     """Share of wrong answers repaired in one round by arm; "shuffled": each is shown another answer's counterexample."""
-    told = [evidence_for(source) for _, source in failed]
-    others = told[:]
-    random.Random(0).shuffle(others)
-    return {arm: repaired(arm, failed, told) for arm in ARMS} | {"shuffled": repaired("minimized", failed, others)}
+    return {arm: repaired(arm, failed) for arm in ARMS} | {"shuffled": repaired("minimized", failed, shuffled=True)}
 
 
 def test_feedback_helps_by_what_it_says(rates):
@@ -382,3 +389,42 @@ def test_shuffled_counterexamples_remove_the_gain(rates, failed):
     assert rates["minimized"] > rates["none"] + noise
     assert rates["shuffled"] < rates["none"] + noise
     assert rates["shuffled"] < rates["minimized"] - noise
+
+
+@pytest.mark.slow
+def test_the_gain_is_real_and_goes_when_counterexamples_are_shuffled():
+    """The same with the oracle's own verdicts on some forty wrong answers to two tasks, each asked again 25 times."""
+    prompter = Prompter("zero_shot", "minimized")
+    wrong: list[tuple[Task, tuple, tuple]] = []  # task, first messages, messages with feedback
+    backend = open_backend("interpreter")
+    try:
+        judge = Judge(backend, limit=12)
+        for task in (TASKS["ops/softmax"], TASKS["ops/mean"]):
+            first = prompter.first(task)
+            for seed in range(30):
+                source = code(AUTHOR.say("offline", first.messages, {"seed": seed}).text)
+                verdict = judge.judge(task, source, stream="feedback", naive=False)
+                if verdict.status == "fail":
+                    wrong.append((task, first.messages, prompter.next(task, first, "", source, verdict).messages))
+    finally:
+        backend.close()
+    assert len(wrong) > 30
+
+    def share(conversations: list) -> float:
+        """Share of right kernels among 25 answers to each conversation."""
+        count = 0
+        for index, ((task, _, _), messages) in enumerate(zip(wrong, conversations, strict=True)):
+            right = {skill.lines for skill in KNOWLEDGE.skills[task.id]}
+            for seed in range(25):
+                text = AUTHOR.say("offline", messages, {"seed": 1000 * index + seed + 100}).text
+                count += plain(code(text)) in right
+        return count / (25 * len(wrong))
+
+    told = [messages[-1] for _, _, messages in wrong]
+    random.Random(0).shuffle(told)
+    own = share([messages for _, _, messages in wrong])
+    shuffled = share([[*messages[:-1], other] for (_, _, messages), other in zip(wrong, told, strict=True)])
+    afresh = share([messages for _, messages, _ in wrong])
+    assert own > afresh + 0.05
+    assert shuffled < afresh + 0.02
+    assert shuffled < own - 0.1
