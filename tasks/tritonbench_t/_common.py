@@ -50,7 +50,7 @@ SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 127, 129)
 DEPTHS = (1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 256, 257, 1000, 1025, 4097)
 PRODUCT = {
     "B": Dim((1, 2, 3), base=2, empty=True),
-    "M": Dim(SIZES, base=32, naive=32, empty=True),
+    "M": Dim(SIZES, base=32, naive=16, empty=True),
     "K": Dim(DEPTHS, base=64, naive=256),
     "N": Dim(SIZES, base=32, naive=256),
 }
@@ -99,28 +99,26 @@ STRIDES = "Inputs may have strides of their own; empty_like of a transposed tens
 
 
 def forms(*names: str, values: str = "any") -> tuple[Form, ...]:
-    """Tensors `names`, all of one shape, of rank 2 (the base), 1, 3 and 4; 0 in tier `empty`."""
+    """Tensors `names`, all of one shape, of rank 2 (the base), 1, 3, 4; of rank 0, with plain keywords, in tier `empty`."""
     same = {
         name: tuple(Tensor(each, shape, values=values) for each in names)
         for name, shape in {**SHAPES, "rank0": ()}.items()
     }
-    return tuple(Form(name, tensors, tier="empty" if name == "rank0" else "shapes") for name, tensors in same.items())
+    plain = dict.fromkeys(("alpha", "approximate", "negative_slope", "rounding_mode"), ())
+    return (
+        *(Form(name, same[name]) for name in SHAPES),
+        Form("rank0", same["rank0"], tier="empty", keyword_values=plain),
+    )
 
 
 def destination(*shape: str | int, name: str = "out") -> Tensor:
     return Tensor(name, shape, values="out", keyword=True)
 
 
-def out_forms(*names: str, values: str = "any") -> tuple[Form, ...]:
+def out_form(*names: str, values: str = "any") -> Form:
     """Elementwise with a destination `out`."""
-    return tuple(
-        Form(
-            f"out_{rank}",
-            (*(Tensor(each, SHAPES[rank], values=values) for each in names), destination(*SHAPES[rank])),
-            tier="keywords",
-        )
-        for rank in ("rank2", "rank3")
-    )
+    tensors = (*(Tensor(name, SHAPES["rank2"], values=values) for name in names), destination(*SHAPES["rank2"]))
+    return Form("out", tensors, tier="keywords")
 
 
 # In this form alone the first argument changes: it has a name of its own, so that `mutates` means no other form.
@@ -129,28 +127,24 @@ INPLACE_KEYWORD = Keyword("inplace", False)
 
 
 def broadcast_forms(tier: str = "shapes") -> tuple[Form, ...]:
-    """input and other of different shapes; with a 0-d tensor in tier `keywords`."""
+    """input and other of different shapes."""
     shapes: dict[str, tuple[tuple[str | int, ...], tuple[str | int, ...]]] = {
         "row": (("R", "N"), ("N",)),
         "column": (("R", "N"), ("R", 1)),
         "outer": (("R", 1), ("B", 1, "N")),
         "left": (("N",), ("B", "R", "N")),
     }
-    named = tuple(
-        Form(name, (Tensor("input", first), Tensor("other", second)), tier=tier)
-        for name, (first, second) in shapes.items()
-    )
-    return (*named, Form("zero_dim", (Tensor("input", ("R", "N")), Tensor("other", ())), tier="keywords"))
+    pairs = {name: (Tensor("input", first), Tensor("other", second)) for name, (first, second) in shapes.items()}
+    return tuple(Form(name, tensors, tier=tier) for name, tensors in pairs.items())
 
 
-def number_forms(*numbers: float) -> tuple[Form, ...]:
-    """A Python number in the place of `other` (with `NUMBER` among the keywords)."""
-    return tuple(
-        Form(f"number_{place}", (Tensor("input", ("R", "N")),), tier="keywords", keywords={"other": number})
-        for place, number in enumerate(numbers)
-    )
-
-
+INPUT_ALONE = (Tensor("input", SHAPES["rank2"]),)
+# Beside a tensor: a Python number (with `NUMBER` among the keywords) and a 0-d tensor.
+NUMBER_FORMS = (
+    Form("number", INPUT_ALONE, tier="keywords", keywords={"other": 2.5}),
+    Form("zero_dim", (*INPUT_ALONE, Tensor("other", ())), tier="keywords"),
+    Form("whole_number", INPUT_ALONE, tier="keywords", keywords={"other": -3}),
+)
 NUMBER = Keyword("other", None, positional=True)
 
 
@@ -173,10 +167,8 @@ def row_forms(values: str = "any") -> tuple[Form, ...]:
         form("rank1", ("N",), 0, "shapes"),
         form("rank3", ("B", "R", "N"), 2, "shapes"),
         form("rank4", (2, "B", "R", "N"), 3, "shapes"),
-        form("first_of_3", ("N", "B", "R"), 0, "keywords"),
         form("middle_of_3", ("B", "N", "R"), 1, "keywords"),
-        form("third_of_4", (2, "B", "N", "R"), -2, "keywords"),
-        form("last_of_1", ("N",), -1, "keywords"),
+        form("first_of_3", ("N", "B", "R"), -3, "keywords"),
     )
 
 
@@ -320,6 +312,11 @@ def normwise(values: torch.Tensor) -> torch.Tensor:
 def normal(input: torch.Tensor) -> torch.Tensor:
     """Not a positive number below the smallest normal float32, which may be flushed to 0."""
     return (input <= 0) | ~(input < 1.2e-38)
+
+
+def gains(weight: torch.Tensor) -> torch.Tensor:
+    """Not an infinite weight: (x − mean)·weight and x·weight − mean·weight, both usual, then differ."""
+    return ~torch.isinf(weight)
 
 
 def through_norm(z: torch.Tensor, size: torch.Tensor, eps: float) -> torch.Tensor:

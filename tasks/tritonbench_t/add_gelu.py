@@ -13,6 +13,7 @@ from ._common import (
     LAYOUTS,
     MASK,
     NUMBER,
+    NUMBER_FORMS,
     OUT,
     RULES,
     STRIDES,
@@ -21,8 +22,7 @@ from ._common import (
     broadcast_forms,
     forms,
     moved,
-    number_forms,
-    out_forms,
+    out_form,
     written,
 )
 
@@ -65,9 +65,9 @@ The sum may be rounded to the input dtype. Every finite magnitude is judged. {FO
     dims=DIMS,
     forms=(
         *forms("input", "other"),
+        out_form("input", "other"),
+        *NUMBER_FORMS,
         *broadcast_forms(tier="keywords"),
-        *number_forms(2.5, -3),
-        *out_forms("input", "other"),
     ),
     reference=add_gelu,
     keywords=(NUMBER, Keyword("alpha", 1, (2, 0.5, -1.5)), Keyword("approximate", "none", ("tanh",))),

@@ -7,12 +7,26 @@ import torch.nn.functional as F
 from oracle import scale
 from oracle.schema import Dim, Form, Keyword, Task, Tensor
 
-from ._common import FOLLOWS, LANES, LAYOUTS, OUT, OVERFLOW, ROWWISE, RULES, beside, destination, through_norm, written
+from ._common import (
+    FOLLOWS,
+    LANES,
+    LAYOUTS,
+    OUT,
+    OVERFLOW,
+    ROWWISE,
+    RULES,
+    beside,
+    destination,
+    gains,
+    through_norm,
+    written,
+)
 
 
 @written
 def fused_add_mul_groupnorm(input1, input2, weight, bias, num_groups, eps=1e-5):
-    return F.group_norm((input1 + input2) * input2, num_groups, weight, bias, eps)
+    normal = F.group_norm((input1 + input2) * input2, num_groups, eps=eps)
+    return normal * channelwise(weight, input1) + channelwise(bias, input1)
 
 
 def grouped(x, num_groups):
@@ -20,11 +34,14 @@ def grouped(x, num_groups):
 
 
 def channelwise(x, like):
-    return scale.finite(x).abs().reshape((1, -1) + (1,) * (like.ndim - 2))
+    """One value per channel, to broadcast to `like`."""
+    return x.reshape((1, -1) + (1,) * (like.ndim - 2))
 
 
 def affine(normal, input1, weight, bias):
-    return normal.reshape(input1.shape) * channelwise(weight, input1) + channelwise(bias, input1)
+    sizes = (scale.finite(x).abs() for x in (weight, bias))
+    gain, shift = (channelwise(size, input1) for size in sizes)
+    return normal.reshape(input1.shape) * gain + shift
 
 
 def products(input1, input2, num_groups):
@@ -49,7 +66,8 @@ def rounded(input1, input2, weight, bias, num_groups, eps=1e-5):
 @beside
 def fits(input1, input2, weight, bias, num_groups, eps=1e-5):
     value, size = products(input1, input2, num_groups)
-    return (scale.squares_fit(value) & scale.squares_fit(size)).expand(value.shape).reshape(input1.shape)
+    groups = (scale.squares_fit(value) & scale.squares_fit(size)).expand(value.shape).reshape(input1.shape)
+    return groups & channelwise(gains(weight), input1)
 
 
 def form(name, shape, groups, tier="shapes", second=None, out=()):
@@ -68,9 +86,11 @@ TASK = Task(
 groups of neighbours, each sample's group is normalised over all its elements, (M − mean) / sqrt(var + eps) with var biased,
 and then multiplied by weight and shifted by bias per channel.
 input1 is (B, C), (B, C, L) or (B, C, H, W), input2 broadcasts to it, weight and bias are (C,); num_groups divides C, and
-a group has more than one element. All have one dtype, float32, float16 or bfloat16. B may be 0 (an empty result). The result has input1's shape and dtype. {OUT}
+a group has more than one element. All have one dtype, float32, float16 or bfloat16. B may be 0 (an empty result). The
+result has input1's shape and dtype. {OUT}
 {RULES}
-Each step may be rounded to the dtype. Two passes, or an equally stable method, are demanded. {FOLLOWS} {OVERFLOW}""",
+Each step may be rounded to the dtype. Two passes, or an equally stable method, are demanded. {FOLLOWS} {OVERFLOW}
+Nor are channels with an infinite weight.""",
     dims={
         "B": Dim((1, 2, 3), base=2, empty=True),
         "G": Dim((1, 2, 3, 5), base=2),

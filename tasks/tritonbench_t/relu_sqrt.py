@@ -18,7 +18,7 @@ from ._common import (
     beside,
     forms,
     normal,
-    out_forms,
+    out_form,
     written,
 )
 
@@ -37,7 +37,7 @@ TASK = Task(
 {RULES}
 NaN stays NaN. Positive inputs below the smallest normal float32 are not judged.""",
     dims=DIMS,
-    forms=(*forms("input"), *out_forms("input")),
+    forms=(*forms("input"), out_form("input")),
     reference=relu_sqrt,
     in_range=beside(normal),
     mutates=("out",),

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from oracle import scale
 from oracle.schema import Dim, Form, Keyword, Task, Tensor
 
-from ._common import ELEMENTWISE, FOLLOWS, LAYOUTS, MASK, OVERFLOW, RULES, TO_FLOAT32, moved
+from ._common import ELEMENTWISE, FOLLOWS, LAYOUTS, MASK, OVERFLOW, RULES, TO_FLOAT32, gains, moved
 
 
 def silu_batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
@@ -40,7 +40,8 @@ def rounded(input, running_mean, running_var, weight=None, bias=None, training=F
 def fits(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     value, size = parts(input, running_mean, running_var, weight, bias, eps)
     sizes = scale.finite(input).abs() + scale.finite(running_mean).abs().amax()
-    return (size <= scale.LARGEST) & (sizes * eps**-0.5 <= scale.LARGEST) & scale.silu_fits(value)
+    fit = (size <= scale.LARGEST) & (sizes * eps**-0.5 <= scale.LARGEST) & scale.silu_fits(value)
+    return fit if weight is None else fit & gains(weight).reshape((1, -1) + (1,) * (input.ndim - 2))
 
 
 CHANNELS = (Tensor("running_mean", ("C",)), Tensor("running_var", ("C",), values="positive"))
@@ -62,7 +63,8 @@ weight and bias may be None. training is False and momentum is not used.
 All have one dtype, float32, float16 or bfloat16; running_var ≥ 0. B may be 0 (an empty result). The result has input's
 shape and dtype.
 {RULES}
-Each step may be rounded to the dtype. {FOLLOWS} {OVERFLOW}""",
+Each step may be rounded to the dtype. {FOLLOWS} {OVERFLOW} Nor are channels with an
+infinite weight.""",
     dims={
         "B": Dim((1, 2, 3, 7), base=2, empty=True),
         "C": Dim((1, 2, 3, 7, 17, 33), base=8),
