@@ -152,9 +152,12 @@ def _tensor(tensor: Tensor) -> str:
 
 
 def _keyword(keyword: Keyword) -> str:
-    text = f"`{keyword.name}`: " + ("always given" if keyword.required else f"{keyword.default!r} by default")
-    others = [repr(value) for value in keyword.values if value != keyword.default]
-    return text + (f"; other values count too, {', '.join(others[:6])} among them" if others else "")
+    how = ", by position" if keyword.positional else ""
+    text = f"`{keyword.name}`: " + (f"always given{how}" if keyword.required else f"{keyword.default!r} by default")
+    values = [repr(value) for value in keyword.values if keyword.required or value != keyword.default]
+    if keyword.required:
+        values.insert(0, repr(keyword.default))
+    return text + (f"; any value that makes sense, {', '.join(values[:6])} among them" if values else "")
 
 
 def _layouts(task: Task) -> list[str]:

@@ -67,37 +67,37 @@ def told(
     return prompt.messages[-1]["content"]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
-def test_every_strategy_renders_every_task(strategy, task):
-    prompt = PROMPTERS[strategy].first(task)
-    assert [message["role"] for message in prompt.messages] == ["system", "user"]
-    assert task.entry in text(prompt)
-    assert not [sign for sign in ("{{", "{%", "<function", "Undefined") if sign in text(prompt)]
-    assert len(text(prompt)) < 30_000
+def test_every_strategy_renders_every_task(task):
+    for strategy in STRATEGIES:
+        prompt = PROMPTERS[strategy].first(task)
+        assert [message["role"] for message in prompt.messages] == ["system", "user"]
+        assert task.entry in text(prompt)
+        assert not [sign for sign in ("{{", "{%", "<function", "Undefined") if sign in text(prompt)]
+        assert len(text(prompt)) < 30_000
 
 
-@pytest.mark.parametrize("strategy", OURS)
 @pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
-def test_ours_state_all_that_is_judged(strategy, task):
-    prompt = PROMPTERS[strategy].first(task)
-    said = text(prompt)
-    assert prompt.tiers_stated == FULL_TIERS
-    assert task.contract.strip() in said
-    assert task.signature in said
-    for name in [*task.dims, *task.dtypes, *task.tensor_names(), *(keyword.name for keyword in task.keywords)]:
-        assert name in said
-    for keyword in task.keywords:
-        for value in (keyword.default, *keyword.values[:5]):
-            assert repr(value) in said
-    for layout in task.layouts:
-        assert layout.partition(":")[0] in said or layout.startswith("offset")
-    for dim in task.dims.values():
-        assert f"to {max(dim.values)}" in said or f"to {dim.base}" in said
-    assert any(dim.empty for dim in task.dims.values()) == ("may also be 0" in said)
-    assert ("TF32" in said.partition("## Results")[2]) == task.tf32
-    for rule in ("opening a file", "sockets", "processes", "replacing any attribute", "host code", "new memory"):
-        assert rule in said.lower()
+def test_ours_state_all_that_is_judged(task):
+    for strategy in OURS:
+        prompt = PROMPTERS[strategy].first(task)
+        said = text(prompt)
+        assert prompt.tiers_stated == FULL_TIERS
+        assert task.contract.strip() in said
+        assert task.signature in said
+        for name in [*task.dims, *task.dtypes, *task.tensor_names(), *(keyword.name for keyword in task.keywords)]:
+            assert name in said
+        for keyword in task.keywords:
+            for value in (keyword.default, *keyword.values[:5]):
+                assert repr(value) in said
+        for layout in task.layouts:
+            assert layout.partition(":")[0] in said or layout.startswith("offset")
+        for dim in task.dims.values():
+            assert f"to {max(*dim.values, dim.base)}" in said
+        assert any(dim.empty for dim in task.dims.values()) == ("may also be 0" in said)
+        assert ("TF32" in said.partition("## Results")[2]) == task.tf32
+        for rule in ("opening a file", "sockets", "processes", "replacing any attribute", "host code", "new memory"):
+            assert rule in said.lower()
 
 
 def test_the_imitations_state_only_what_they_claim():
