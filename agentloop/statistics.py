@@ -6,6 +6,7 @@ Sources: Wilson (1927) score interval; Chen et al. (2021), arXiv 2107.03374, for
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -110,7 +111,8 @@ def _ratio_interval(numerators: np.ndarray, denominators: np.ndarray) -> tuple[f
     if size < 2 or np.ptp(numerators / denominators) == 0:
         value = float(ratio(numerators, denominators))
         return wilson(value * size, size)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # answered below
         result = stats.bootstrap(
             (numerators, denominators),
             ratio,
