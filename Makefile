@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint format bench clean
+.PHONY: setup demo test test-slow lint format clean
 
 setup: $(STAMP)
 
@@ -22,8 +22,10 @@ $(STAMP): pyproject.toml
 	@$(BIN)/pip install --quiet -e ".[dev]"
 	@touch $@
 
+# The name carries the time, so that a demo never meets an earlier one.
 demo: setup
-	@$(BIN)/agentloop demo
+	@$(BIN)/agentloop run --model offline --tasks 'seed/*' --prompt-strategy zero_shot --feedback minimized \
+	  --rounds 3 --name demo-$$(date +%Y%m%d-%H%M%S)
 
 test: setup
 	$(BIN)/python -m pytest -m "not slow and not real_model"
@@ -39,9 +41,6 @@ lint: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-bench: setup
-	$(BIN)/agentloop bench
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
