@@ -35,6 +35,7 @@ def watch() -> Watch:
 def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device, watch: Watch) -> NoReturn:
     """Never returns: the process ends when the judge closes the channel, or when the candidate ends it."""
     try:
+        os.setsid()
         _settle(channel, arena)
         try:
             isolation.contain(cell, layers)

@@ -89,27 +89,34 @@ class Parent:
         return json.loads(data)
 
     def serve(self) -> NoReturn:
+        """Until the judge closes its end. Whatever goes wrong here, nothing is left behind."""
+        try:
+            while True:
+                self._serve_once()
+        finally:
+            self._end()
+
+    def _serve_once(self) -> None:
+        watched: dict[int, Child | None] = {self.control.fileno(): None}
+        for child in self.children:
+            watched |= {child.pidfd: child, child.supervisor.fileno(): child}
         poller = select.poll()
-        poller.register(self.control, select.POLLIN)
-        while True:
-            watched: dict[int, Child | None] = {self.control.fileno(): None}
-            for child in self.children:
-                watched |= {child.pidfd: child, child.supervisor.fileno(): child}
-            for fd in watched:
-                poller.register(fd, select.POLLIN)
-            for fd, _event in poller.poll():
-                ready = watched[fd]
-                if ready is None:
-                    self._order()
-                elif ready in self.children:
-                    os.kill(ready.pid, signal.SIGKILL)
-                    self._bury(ready)
-            for fd in watched:
-                poller.unregister(fd)
+        for fd in watched:
+            poller.register(fd, select.POLLIN)
+        for fd, _event in poller.poll():
+            ready = watched[fd]
+            if ready is None:
+                self._order()
+            elif ready in self.children:
+                os.kill(ready.pid, signal.SIGKILL)
+                self._bury(ready)
 
     def _order(self) -> None:
-        """One order: fork a process that gets the three descriptors sent along (channel, arena, supervisor)."""
-        data, descriptors, _flags, _address = socket.recv_fds(self.control, ORDER_BYTES, 3)
+        """One order: fork a process that gets the first two of three descriptors: channel, arena, supervisor."""
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self.control, ORDER_BYTES, 3)
+        except OSError:  # the judge ended with messages unread
+            data, descriptors = b"", []
         if not data:
             self._end()
         number = json.loads(data)["number"]
@@ -119,17 +126,21 @@ class Parent:
         try:
             os.mkdir(scratch, 0o700)
             pid = self.namespaces.fork()
+            if pid == 0:
+                cell = Cell(scratch, number, self.device.policy)
+                self.live(channel, arena, cell, self.layers, self.device, self.watch)
+            pidfd = os.pidfd_open(pid)
         except OSError as error:
-            reply.send(json.dumps({"error": str(error)}).encode())
+            isolation.remove_tree(scratch)
+            with suppress(OSError):
+                reply.send(json.dumps({"error": str(error)}).encode())
             return
-        if pid == 0:
-            os.setsid()
-            self.live(channel, arena, Cell(scratch, number, self.device.policy), self.layers, self.device, self.watch)
-        os.close(channel)
-        os.close(arena)
-        pidfd = os.pidfd_open(pid)
+        finally:
+            os.close(channel)
+            os.close(arena)
         self.children.append(Child(pid, pidfd, reply, scratch))
-        socket.send_fds(reply, [json.dumps({"pid": pid}).encode()], [pidfd])
+        with suppress(OSError):  # a judge that is gone shows at the next poll
+            socket.send_fds(reply, [json.dumps({"pid": pid}).encode()], [pidfd])
 
     def _bury(self, child: Child) -> None:
         """End what is left of a process and its descendants, tell how it ended, remove its folder."""

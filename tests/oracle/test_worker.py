@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +18,8 @@ from oracle.backends import WorkerBackend, open_backend
 from oracle.errors import InfrastructureError, UsageError
 from oracle.worker.protocol import CRASHED, MEMORY, RAISED, RETURNED, TIMEOUT, Call, TensorBuffer
 from tests.hostile.attempts import INPUT, PRELUDE, attempt, buffer, kinds, nothing_left, source
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_right_kernel_returns_the_right_bytes_and_leaves_its_input_alone(backend: WorkerBackend):
@@ -328,3 +333,28 @@ def test_no_backend_without_blocking_of_files_and_network():
         open_backend("interpreter", without=["seccomp", "network_namespace"])
     with pytest.raises(UsageError, match="auto, interpreter, cuda"):
         open_backend("quantum")
+
+
+def test_a_killed_judge_leaves_nothing_behind():
+    script = """
+import sys, time
+from oracle.backends import open_backend
+from tests.hostile.attempts import *
+opened = open_backend("interpreter")
+session = opened.open(source("while True: pass"), "entry")
+print(opened._parent.process.pid, opened._parent.base, flush=True)
+session.call(Call((buffer(INPUT),)), 600.0)
+"""
+    judge = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert judge.stdout is not None
+    parent, base = judge.stdout.readline().split()
+    end = time.monotonic() + 30
+    while not os.listdir(base):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    judge.kill()
+    judge.wait()
+    judge.stdout.close()
+    while os.path.exists(base) or os.path.exists(f"/proc/{parent}"):
+        assert time.monotonic() < end
+        time.sleep(0.01)
