@@ -11,23 +11,20 @@ import ast
 import html
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from agentloop.envelope import clean, without_thought
 from agentloop.fences import Block, blocks, widened
 from agentloop.names import Names, names, stray_words
 
-MAX_ANSWER = 2_000_000  # characters read of an answer, from its end, where the code stands
 MAX_SOURCE = 200_000  # characters of one block; larger ones are not a kernel file
 MAX_BLOCKS = 40  # blocks looked at, from the end
 PARSE_BUDGET = 4_000_000  # characters parsed in all, a few seconds at worst
 MAX_CUTS = 12  # prose lines removed one by one before giving up
 
 IMPORTS = {"torch": "import torch", "triton": "import triton", "tl": "import triton.language as tl"}
-THOUGHT_ENDS = ("</think>", "</thinking>", "</reasoning>", "<|channel|>final<|message|>")
-THOUGHT_STARTS = ("<think>", "<thinking>", "<reasoning>")
-END_TOKENS = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|return|>", "<|end|>", "</s>")
 LOOKALIKES = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u202f": " ", "−": "-", "–": "-"}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff")
@@ -92,9 +89,9 @@ class _Found:
 def extract(text: str, entry: str) -> Extraction:
     """The one file in `text` that should define the function `entry`. Never raises; see `Extraction`."""
     steps: list[str] = []
-    text = _clean(text, steps)
+    text = clean(text, steps)
     budget = _Budget()
-    answers = list(_without_thought(text))
+    answers = list(without_thought(text))
     best: tuple[_Found, str, list[str]] | None = None
     for answer, note in answers:
         result = _choose(answer, entry, budget)
@@ -112,49 +109,6 @@ def extract(text: str, entry: str) -> Extraction:
     if found.tree is not None:
         code = _with_imports(found, more)
     return Extraction(code.strip("\n") + "\n", method, (*steps, *more))
-
-
-def _clean(text: str, steps: list[str]) -> str:
-    """Bytes that no Python file holds, and the end of a chat turn, removed."""
-    if len(text) > MAX_ANSWER:
-        steps.append(f"read only the last {MAX_ANSWER} of {len(text)} characters")
-        text = text[-MAX_ANSWER:]
-    whole = text.encode("utf-8", "replace").decode("utf-8")
-    changes: tuple[tuple[str, Callable[[str], str]], ...] = (
-        ("replaced unpaired surrogates", lambda _: whole),
-        ("removed NUL characters", lambda t: t.replace("\0", "")),
-        ("removed a byte order mark", lambda t: t.removeprefix("\ufeff")),
-        ("made line ends \\n", lambda t: t.replace("\r\n", "\n").replace("\r", "\n")),
-        ("removed form feeds", lambda t: t.replace("\f", "")),
-        ("removed an end-of-turn token", _without_end_token),
-    )
-    for step, change in changes:
-        changed = change(text)
-        if changed != text:
-            steps.append(step)
-        text = changed
-    return text
-
-
-def _without_end_token(text: str) -> str:
-    for token in END_TOKENS:
-        if text.rstrip().endswith(token):
-            return text.rstrip()[: -len(token)]
-    return text
-
-
-def _without_thought(text: str) -> Iterator[tuple[str, list[str]]]:
-    """What was said after the reasoning, then (where that gave nothing) everything."""
-    ends = [(text.rfind(mark) + len(mark)) for mark in THOUGHT_ENDS if mark in text]
-    if ends:
-        yield text[max(ends) :], ["removed the reasoning before the answer"]
-        for mark in (*THOUGHT_STARTS, *THOUGHT_ENDS):
-            text = text.replace(mark, "\n")
-        yield text, ["took code from inside the reasoning"]
-    elif any(text.lstrip().startswith(mark) for mark in THOUGHT_STARTS):
-        return  # cut off while still thinking: there is no answer
-    else:
-        yield text, []
 
 
 def _choose(text: str, entry: str, budget: _Budget) -> tuple[_Found, str] | None:

@@ -19,7 +19,8 @@ import jinja2
 from agentloop import Prompt
 from agentloop.content import content_dir
 from agentloop.errors import UsageError
-from agentloop.views import failure_view, task_view
+from agentloop.failures import failure_view
+from agentloop.views import task_view
 from oracle.schema import TIERS, Task
 from oracle.verdict import FAILURE_KINDS, NaiveResult, Verdict
 

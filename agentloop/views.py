@@ -1,23 +1,13 @@
-"""What prompt templates may use: a task, a failure and a counterexample put into plain words and short lines.
-
-Everything is bounded: whatever a candidate returned or raised, what is told of it stays within `MAX_*` characters.
-"""
+"""A task in plain words and short lines: what the templates of a first request may use."""
 
 from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Mapping
 from typing import Any
 
-from oracle.dtypes import FLOATS
 from oracle.schema import Form, Keyword, Output, Task, Tensor
 from oracle.values import REGIMES
-from oracle.verdict import Counterexample, Failure, NaiveResult, Verdict
-
-MAX_LINE = 1_500  # characters of one message or of one array
-MAX_DETAIL = 3_000  # characters of a traceback, kept from its end
-MAX_SHOWN = 64  # elements of an array written out
 
 LAYOUT_WORDS = {
     "offset": "row-major at an odd storage offset",
@@ -77,43 +67,6 @@ def task_view(task: Task) -> dict[str, Any]:
         "outputs": [_output(output, len(task.outputs)) for output in task.outputs],
         "naive_shapes": [f"`{t.name}` {t.dtype or 'float32'} {list(t.sizes(naive))}" for t in task.forms[0].tensors],
     }
-
-
-def failure_view(
-    task: Task,
-    source: str | None,
-    verdict: Verdict | None,
-    naive: NaiveResult | None,
-    meanings: Mapping[str, str],
-) -> dict[str, Any]:
-    """Names a feedback arm's templates may use beside `task_view`'s.
-
-    failure   kind, tier, meaning, message, detail; None where nothing failed that could be judged
-    naive     status and reason of the `kernelbench` profile, or None
-    found, shrunk   the counterexample as found and as shrunk (see `_shared/counterexample.j2`), or None
-    """
-    failure = Failure("no_code", "", "") if source is None else verdict.failure if verdict else None
-    counterexample = verdict.counterexample if verdict and source is not None else None
-    return {
-        "no_code": source is None,
-        "failure": None if failure is None else _failure(failure, meanings),
-        "naive": None if naive is None else {"status": naive.status, "reason": _line(naive.reason)},
-        "found": None if counterexample is None else _found(task, counterexample),
-        "shrunk": None
-        if counterexample is None
-        else _counterexample(
-            task,
-            counterexample.case,
-            counterexample.inputs,
-            counterexample.got,
-            counterexample.expected,
-            counterexample.stats,
-            counterexample.diagnosis,
-        ),
-    }
-
-
-# --- the task -------------------------------------------------------------------------------------------------------
 
 
 def summary(task: Task) -> str:
@@ -192,142 +145,3 @@ def _output(output: Output, count: int) -> str:
     elif output.index == "value":
         text += "; among equal values any index"
     return text + ("; contiguous." if output.contiguous else ".")
-
-
-# --- a failure ------------------------------------------------------------------------------------------------------
-
-
-def _failure(failure: Failure, meanings: Mapping[str, str]) -> dict[str, str]:
-    return {
-        "kind": failure.kind,
-        "tier": failure.tier,
-        "meaning": meanings.get(failure.kind, ""),
-        "message": _line(failure.message),
-        "detail": _fenceless(failure.detail[-MAX_DETAIL:].strip("\n")),
-    }
-
-
-def _found(task: Task, counterexample: Counterexample) -> dict[str, Any]:
-    """The case as it was found: `original`, or the shrunk one itself where there was nothing to shrink."""
-    original = counterexample.original
-    if original is None:
-        case, rest = counterexample.case, counterexample.to_json()
-    else:
-        case, rest = original.get("case", original), original
-    return _counterexample(
-        task, case, rest.get("inputs") or {}, rest.get("got"), rest.get("expected"), rest.get("stats") or {}, None
-    )
-
-
-def _counterexample(
-    task: Task,
-    case: Mapping[str, Any],
-    inputs: Mapping[str, Any],
-    got: Any,
-    expected: Any,
-    stats: Mapping[str, Any],
-    diagnosis: str | None,
-) -> dict[str, Any]:
-    keywords = ", ".join(f"{name}={value!r}" for name, value in case.get("keywords", {}).items())
-    regime = str(case.get("regime", "uniform"))
-    shown = [*_arrays(got), *_arrays(expected)]
-    return {
-        "form": case.get("form", "") if len(task.forms) > 1 else "",
-        "tier": case.get("tier", "base"),
-        "dims": ", ".join(f"{name}={size}" for name, size in case.get("dims", {}).items()) or "none",
-        "dtype": case.get("dtype", "float32"),
-        "layout": case.get("layout", "contiguous"),
-        "regime": regime + (f" ({REGIMES[regime].doc})" if regime in REGIMES else ""),
-        "keywords": keywords or "defaults",
-        "inputs": [f"`{name}` {_array(array)}" for name, array in inputs.items()],
-        "got": [_array(array) for array in _arrays(got)],
-        "expected": [_array(array) for array in _arrays(expected)],
-        "worst": _worst(got, expected) if any(array.get("values") is None for array in shown) else [],
-        "errors": _errors(stats),
-        "diagnosis": _line(diagnosis).rstrip(".") if diagnosis else None,
-    }
-
-
-def _arrays(shown: Any) -> list[Mapping[str, Any]]:
-    arrays = shown if isinstance(shown, (list, tuple)) else [shown]
-    return [array for array in arrays if isinstance(array, Mapping) and "shape" in array]
-
-
-def _array(array: Mapping[str, Any]) -> str:
-    """dtype, shape, strides where they are not row-major, and the values as nested lists where they are few."""
-    shape, dtype = list(array["shape"]), array.get("dtype", "")
-    text = f"{dtype} {shape}"
-    strides = array.get("strides")
-    if strides is not None and list(strides) != _row_major(shape) and 0 not in shape:
-        text += f" with strides {list(strides)}"
-    values = array.get("values")
-    if values is None or len(values) > MAX_SHOWN:
-        return text + ": too large to show"
-    return text + ": " + _cut(_nested([_number(value, dtype) for value in values], shape))
-
-
-def _nested(values: list[str], shape: list[int]) -> str:
-    """Flat strings as nested lists of `shape`."""
-    if not shape:
-        return values[0] if values else "[]"
-    if len(shape) == 1:
-        return "[" + ", ".join(values) + "]"
-    step = len(values) // shape[0] if shape[0] else 0
-    rows = [_nested(values[row * step : (row + 1) * step], shape[1:]) for row in range(shape[0])]
-    return "[" + ", ".join(rows) + "]"
-
-
-def _number(value: Any, dtype: str) -> str:
-    """Enough digits to tell neighbours of the dtype apart."""
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:.{5 if FLOATS.get(dtype, FLOATS['float32']).eps > 1e-5 else 9}g}"
-
-
-def _worst(got: Any, expected: Any) -> list[str]:
-    lines = []
-    for left, right in zip(_arrays(got), _arrays(expected), strict=False):
-        wanted = {tuple(item["index"]): item.get("expected") for item in right.get("worst") or []}
-        for item in (left.get("worst") or [])[:8]:
-            index = tuple(item["index"])
-            target = item.get("expected", wanted.get(index))
-            dtype = left.get("dtype", "")
-            lines.append(
-                f"{list(index)}: returned {_number(item.get('got'), dtype)}, expected {_number(target, dtype)}"
-            )
-    return lines
-
-
-def _errors(stats: Mapping[str, Any]) -> str:
-    parts = []
-    if stats.get("exceeding") is not None:
-        parts.append(f"{stats['exceeding']} of {stats.get('judged', stats.get('count'))} elements beyond the tolerance")
-    for name, words in (
-        ("max_abs", "largest absolute error"),
-        ("max_rel", "largest relative error"),
-        ("max_ratio", "largest error in tolerances"),
-    ):
-        if isinstance(stats.get(name), (int, float)):
-            parts.append(f"{words} {stats[name]:.3g}")
-    return ", ".join(parts)
-
-
-def _row_major(shape: list[int]) -> list[int]:
-    strides, reach = [], 1
-    for size in reversed(shape):
-        strides.append(reach)
-        reach *= max(size, 1)
-    return strides[::-1]
-
-
-def _line(text: str) -> str:
-    return _cut(_fenceless(" ".join(str(text).split())))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_LINE else text[:MAX_LINE] + " …"
-
-
-def _fenceless(text: str) -> str:
-    """A candidate's own text must not close the fence it is shown in."""
-    return text.replace("```", "'''")
