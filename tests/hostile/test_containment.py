@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oracle.backends import WorkerBackend, open_backend
+from oracle.backends import WorkerBackend
 from oracle.worker.protocol import CRASHED, RAISED, RETURNED
 from tests.conftest import SECRET
 from tests.hostile.attempts import INPUT, PRELUDE, attempt, kinds, source
@@ -215,28 +215,6 @@ def test_thread_and_descriptor_floods_end_with_the_candidate(backend: WorkerBack
     outcome = attempt(backend, source(body))
     assert outcome.status == RAISED
     assert "Too many open files" in outcome.message
-
-
-def test_survivors_end_with_their_namespace_or_by_the_subreaper():
-    body = """
-    import os, time
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            while True: time.sleep(1)
-        os._exit(0)
-    os.wait()
-    return right(x)
-    """
-    for left_out in (["seccomp"], ["seccomp", "pid_namespace", "user"]):
-        opened = open_backend("interpreter", without=left_out)
-        assert isinstance(opened, WorkerBackend)
-        try:
-            outcome = attempt(opened, source(body))  # also asserts that no process is left
-            assert outcome.status == RETURNED, outcome
-            assert kinds(outcome) == {"tampering"}
-        finally:
-            opened.close()
 
 
 # the channel

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from oracle.backends import WorkerBackend, open_backend
-from oracle.errors import InfrastructureError, UsageError
+from oracle.errors import UsageError
 from oracle.worker.protocol import CRASHED, MEMORY, RAISED, RETURNED, TIMEOUT, Call, TensorBuffer
 from tests.hostile.attempts import INPUT, PRELUDE, attempt, buffer, kinds, nothing_left, source
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_right_kernel_returns_the_right_bytes_and_leaves_its_input_alone(backend: WorkerBackend):
@@ -116,7 +109,6 @@ def test_source_that_cannot_be_executed(backend: WorkerBackend, text: str, statu
         ("import ctypes; ctypes.string_at(0)", CRASHED, "", "SIGSEGV"),
         ("import os; os.abort()", CRASHED, "", "ended by SIG"),
         ("return torch.empty(1 << 40, device=x.device)", MEMORY, "", ""),
-        ("keep = []\nwhile True: keep.append(torch.zeros(1 << 26))", MEMORY, "", ""),
         ("keep = [0]\nwhile True: keep += keep", MEMORY, "", "MemoryError"),
         ("while True: pass", TIMEOUT, "", ""),
         ("import time; time.sleep(1000)", TIMEOUT, "", ""),
@@ -309,23 +301,6 @@ def test_sessions_run_side_by_side(backend: WorkerBackend):
     nothing_left(backend)
 
 
-def test_a_killed_warm_parent_is_our_trouble_and_is_replaced():
-    opened = open_backend("interpreter")
-    assert isinstance(opened, WorkerBackend)
-    try:
-        session = opened.open(source("import time\ntime.sleep(1000)"), "entry")
-        first = opened._parent
-        threading.Timer(1.0, lambda: os.kill(first.process.pid, signal.SIGKILL)).start()
-        with pytest.raises(InfrastructureError):
-            session.call(Call((buffer(INPUT),)), 60.0)
-        session.close()
-        assert np.array_equal(attempt(opened, source("return right(x)")).outputs[0].array(), INPUT * 2)
-        assert not os.path.exists(first.base)
-    finally:
-        opened.close()
-    assert not os.path.exists(opened._parent.base)
-
-
 def test_no_backend_without_blocking_of_files_and_network():
     with pytest.raises(UsageError, match="--allow-unsafe"):
         open_backend("interpreter", without=["landlock"])
@@ -333,28 +308,3 @@ def test_no_backend_without_blocking_of_files_and_network():
         open_backend("interpreter", without=["seccomp", "network_namespace"])
     with pytest.raises(UsageError, match="auto, interpreter, cuda"):
         open_backend("quantum")
-
-
-def test_a_killed_judge_leaves_nothing_behind():
-    script = """
-import sys, time
-from oracle.backends import open_backend
-from tests.hostile.attempts import *
-opened = open_backend("interpreter")
-session = opened.open(source("while True: pass"), "entry")
-print(opened._parent.process.pid, opened._parent.base, flush=True)
-session.call(Call((buffer(INPUT),)), 600.0)
-"""
-    judge = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    assert judge.stdout is not None
-    parent, base = judge.stdout.readline().split()
-    end = time.monotonic() + 30
-    while not os.listdir(base):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    judge.kill()
-    judge.wait()
-    judge.stdout.close()
-    while os.path.exists(base) or os.path.exists(f"/proc/{parent}"):
-        assert time.monotonic() < end
-        time.sleep(0.01)

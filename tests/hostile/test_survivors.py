@@ -1,0 +1,87 @@
+"""Whatever dies, nothing lives on: descendants of a candidate, candidates of a dead warm parent, and of a dead judge."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oracle.backends import WorkerBackend, open_backend
+from oracle.errors import InfrastructureError
+from oracle.worker.protocol import RETURNED, Call
+from tests.hostile.attempts import INPUT, attempt, buffer, kinds, source
+
+ROOT = Path(__file__).parents[2]
+SURVIVOR = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        while True: time.sleep(1)
+    os._exit(0)
+os.wait()
+return right(x)
+"""
+
+
+@pytest.fixture(
+    scope="module", params=[["seccomp"], ["seccomp", "pid_namespace", "user"]], ids=["namespace", "subreaper"]
+)
+def unfiltered(request: pytest.FixtureRequest) -> Iterator[WorkerBackend]:
+    """A backend on which candidates can fork, with process namespaces and without."""
+    opened = open_backend("interpreter", without=request.param)
+    assert isinstance(opened, WorkerBackend)
+    yield opened
+    opened.close()
+    assert not os.path.exists(opened._parent.base)
+
+
+def test_a_daemon_of_the_candidates_ends_with_it(unfiltered: WorkerBackend):
+    outcome = attempt(unfiltered, source(SURVIVOR))  # asserts that no process is left
+    assert outcome.status == RETURNED, outcome
+    assert kinds(outcome) == {"tampering"}
+
+
+@pytest.mark.parametrize("unfiltered", [["seccomp"]], indirect=True, ids=["namespace"])
+def test_a_killed_warm_parent_is_our_trouble_and_is_replaced(unfiltered: WorkerBackend):
+    session = unfiltered.open(source("import time\ntime.sleep(1000)"), "entry")
+    first = unfiltered._parent
+    threading.Timer(1.0, lambda: os.kill(first.process.pid, signal.SIGKILL)).start()
+    with pytest.raises(InfrastructureError):
+        session.call(Call((buffer(INPUT),)), 60.0)
+    session.close()
+    assert np.array_equal(attempt(unfiltered, source("return right(x)")).outputs[0].array(), INPUT * 2)
+    assert not os.path.exists(first.base)
+
+
+def test_a_killed_judge_leaves_nothing_behind():
+    script = """
+import sys, time
+from oracle.backends import open_backend
+from tests.hostile.attempts import *
+opened = open_backend("interpreter")
+session = opened.open(source("while True: pass"), "entry")
+print(opened._parent.process.pid, opened._parent.base, flush=True)
+session.call(Call((buffer(INPUT),)), 600.0)
+"""
+    judge = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert judge.stdout is not None
+    parent, base = judge.stdout.readline().split()
+    end = time.monotonic() + 30
+    while not os.listdir(base):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    judge.kill()
+    judge.wait()
+    judge.stdout.close()
+    while os.path.exists(base) or os.path.exists(f"/proc/{parent}"):
+        assert time.monotonic() < end
+        time.sleep(0.01)
