@@ -19,7 +19,8 @@ from typing import IO, Any
 from oracle.errors import InfrastructureError, UsageError
 from oracle.worker.isolation import missing_protection
 from oracle.worker.protocol import Backend, Session
-from oracle.worker.session import ARENA_BYTES, WorkerSession
+from oracle.worker.session import WorkerSession
+from oracle.worker.wire import ARENA_BYTES
 
 BACKENDS = ("auto", "interpreter", "cuda")
 START_SECONDS = 180.0

@@ -19,10 +19,9 @@ from oracle.worker.device import Device, Ended
 from oracle.worker.isolation import Cell
 from oracle.worker.outputs import examine, guarded
 from oracle.worker.watch import Watch
-from oracle.worker.wire import Closed, pack, read, write
+from oracle.worker.wire import ARENA_BYTES, Closed, pack, read, write
 
 CHANNEL, ARENA = 3, 4  # descriptors, once contained
-ARENA_BYTES = 512 << 20
 THREAD_WAIT = 0.05  # seconds given to threads left running, to show whether they still write outputs
 _exit, _sleep, _listdir = os._exit, time.sleep, os.listdir
 

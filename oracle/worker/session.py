@@ -28,9 +28,8 @@ from oracle.worker.protocol import (
     RawTensor,
     TensorBuffer,
 )
-from oracle.worker.wire import Channel, Closed, Garbage, Late
+from oracle.worker.wire import ARENA_BYTES, Channel, Closed, Garbage, Late
 
-ARENA_BYTES = 512 << 20
 START_SECONDS = 60.0  # our own part: fork and containment
 LOAD_SECONDS = 20.0  # least time for executing the source: it may import large packages
 END_SECONDS = 30.0

@@ -16,6 +16,7 @@ from typing import Any
 
 MAX_HEADER = 1 << 20
 MAX_PAYLOAD = 256 << 20
+ARENA_BYTES = 512 << 20  # shared memory in which a call's inputs lie
 _LENGTH = struct.Struct("<I")
 
 
