@@ -63,21 +63,26 @@ class Inputs:
     def _split(
         self, tensor: Callable[[TensorBuffer], Any], value: Callable[[Any], Any]
     ) -> tuple[tuple[Argument, ...], dict[str, Argument]]:
-        """Tensors, then positional keywords, by position; the rest by name. What has its default is left out."""
-        places = list(zip(self.form.tensors, self.tensors, strict=True))
-        positional = [tensor(buffer) for spec, buffer in places if not spec.keyword]
-        keyword = {spec.name: tensor(buffer) for spec, buffer in places if spec.keyword}
-        leading = [spec for spec in self.task.keywords if spec.positional]
-        while leading and not self._passed(leading[-1]):
-            leading.pop()
-        positional += [value(self.keywords[spec.name]) for spec in leading]
-        for spec in self.task.keywords:
-            if not spec.positional and self._passed(spec):
-                keyword[spec.name] = value(self.keywords[spec.name])
-        return tuple(positional), keyword
+        tensors = {buffer.name: tensor(buffer) for buffer in self.tensors}
+        return arrange(self.task, self.form, tensors, {name: value(given) for name, given in self.keywords.items()})
 
-    def _passed(self, keyword: Keyword) -> bool:
-        return keyword.required or not same_json(self.keywords[keyword.name], keyword.default)
+
+def arrange(
+    task: Task, form: Form, tensors: Mapping[str, Argument], keywords: Mapping[str, Any]
+) -> tuple[tuple[Argument, ...], dict[str, Argument]]:
+    """Tensors, then positional keywords, by position; the rest by name. What has its default is left out."""
+    positional = [tensors[spec.name] for spec in form.tensors if not spec.keyword]
+    named = {spec.name: tensors[spec.name] for spec in form.tensors if spec.keyword}
+
+    def passed(spec: Keyword) -> bool:
+        return spec.required or not same_json(keywords[spec.name], spec.default)
+
+    leading = [spec for spec in task.keywords if spec.positional]
+    while leading and not passed(leading[-1]):
+        leading.pop()
+    positional += [keywords[spec.name] for spec in leading]
+    named |= {spec.name: keywords[spec.name] for spec in task.keywords if not spec.positional and passed(spec)}
+    return tuple(positional), named
 
 
 def build(task: Task, case: Case) -> Inputs:
@@ -107,7 +112,7 @@ def decode(value: Any) -> Any:
 
 def same_json(a: Any, b: Any) -> bool:
     """Equal as JSON: 1, 1.0 and true are three different values, a tuple equals a list."""
-    return json.dumps(a) == json.dumps(b)
+    return json.dumps(a, default=str) == json.dumps(b, default=str)
 
 
 def of_tensor(name: str) -> tuple[str, str | None]:

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from oracle.dtypes import NUMPY, torch_dtype
-from oracle.inputs import decode
+from oracle.inputs import arrange, decode
 from oracle.layouts import place
 from oracle.naive.profiles import PROFILES, Profile
 from oracle.schema import Form, Task, Tensor, as_tuple, shape_entry
 from oracle.verdict import FAIL, PASS, UNJUDGED, NaiveResult
-from oracle.worker.protocol import RETURNED, Argument, Backend, Call, Outcome
+from oracle.worker.protocol import RETURNED, Backend, Call, Outcome
 
 SEED = 42  # KernelBench's and GEAK's
 TIMEOUT = 60.0
@@ -156,7 +156,7 @@ def _outputs(outcome: Outcome) -> list[torch.Tensor] | None:
 
 
 def _eager(task: Task, call: NaiveCall, tensors: dict[str, torch.Tensor]) -> Any:
-    args, kwargs = _arguments(task, call, dict(tensors))
+    args, kwargs = arrange(task, call.form, tensors, call.keywords)
     return (task.eager or task.reference)(*map(decode, args), **{k: decode(v) for k, v in kwargs.items()})
 
 
@@ -165,31 +165,13 @@ def _call(task: Task, call: NaiveCall, tensors: dict[str, torch.Tensor]) -> Call
         name: place(name, str(tensor.dtype).removeprefix("torch."), _array(tensor), "contiguous")
         for name, tensor in tensors.items()
     }
-    args, kwargs = _arguments(task, call, buffers)
-    return Call(tuple(args), kwargs)
+    return Call(*arrange(task, call.form, buffers, call.keywords))
 
 
 def _array(tensor: torch.Tensor) -> Any:
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(NUMPY["bfloat16"])
     return tensor.numpy()
-
-
-def _arguments(
-    task: Task, call: NaiveCall, tensors: Mapping[str, Argument]
-) -> tuple[list[Argument], dict[str, Argument]]:
-    """Positional and keyword arguments; keywords at their default are left out, as an example call would."""
-    args: list[Argument] = [tensors[t.name] for t in call.form.tensors if not t.keyword]
-    kwargs: dict[str, Argument] = {t.name: tensors[t.name] for t in call.form.tensors if t.keyword}
-    for keyword in task.keywords:
-        if keyword.name not in call.keywords:
-            continue
-        value = call.keywords[keyword.name]
-        if keyword.positional:
-            args.append(value)
-        elif keyword.required or value != keyword.default:
-            kwargs[keyword.name] = value
-    return args, kwargs
 
 
 def _defaults(task: Task) -> dict[str, Any]:
