@@ -55,8 +55,8 @@ def run_check(runner: Runner, case: Case, check: str) -> Trial:
     return runner.run(case)
 
 
-def examine(runner: Runner, passed: list[Trial]) -> tuple[list[Breach], list[str]]:
-    """All examinations on the trials that passed. Returns breaches and notes (bitwise differences, say)."""
+def examine(runner: Runner, passed: list[Trial], *, only_unused: bool = False) -> tuple[list[Breach], list[str]]:
+    """All examinations on the trials that passed, or only whether the kernels are used. Returns breaches and notes."""
     telling = sorted((t for t in passed if not t.empty), key=_elements, reverse=True)
     sample = [trial.case for trial in telling[:SAMPLE]]
     breaches: list[Breach] = []
@@ -65,7 +65,8 @@ def examine(runner: Runner, passed: list[Trial]) -> tuple[list[Breach], list[str
     if configs > CONFIGS:
         notes.append(f"{CONFIGS} of {configs} autotune configurations were judged")
     others = tuple(f"{CONFIG}{config}" for config in range(1, min(configs, CONFIGS)))
-    for check in (REPEATED, *others, *_ORDERS.get(runner.backend.name, ())):
+    checks = () if only_unused else (REPEATED, *others, *_ORDERS.get(runner.backend.name, ()))
+    for check in checks:
         for case in sample:
             trial = run_check(runner, case, check)
             if trial.failure is not None:

@@ -204,3 +204,26 @@ def test_bad_arguments_give_one_clear_line_and_exit_code_2(arguments: list[str],
     assert says in ended.stderr
     assert "Traceback" not in ended.stderr
     assert len(ended.stderr.strip().splitlines()) <= 3
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [("return torch.relu(x)", "no_kernel_launch"), ("decoy[(1,)](x)\n    return torch.relu(x)", "unused_kernel")],
+)
+def test_no_tier_passes_without_the_kernels_even_where_another_tier_fails(backend: WorkerBackend, body: str, kind: str):
+    """A prompt that states few tiers must not be answered by torch: here only the layouts go wrong."""
+    source = f"""
+import torch, triton
+import triton.language as tl
+@triton.jit
+def decoy(x_ptr):
+    tl.load(x_ptr)
+def relu(x):
+    if not x.is_contiguous():
+        raise ValueError("not contiguous")
+    {body}
+"""
+    task = tasks()["seed/relu"]
+    verdict = Judge(backend).judge(task, source, naive=False, forbid=frozenset())
+    assert verdict.failures["base"].kind == kind
+    assert PASS not in {status for tier, status in verdict.tiers.items() if tier != "empty"}
