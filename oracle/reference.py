@@ -219,6 +219,7 @@ class ReferenceCache:
     def __init__(self, limit: int = CACHE_BYTES) -> None:
         self.limit = limit
         self.computed = 0
+        self._held = 0  # bytes of results
         self._lock = threading.Lock()
         self._entries: OrderedDict[tuple[str, ...], _Entry] = OrderedDict()
 
@@ -234,17 +235,18 @@ class ReferenceCache:
                 entry.expected = reference(task, inputs)
                 with self._lock:
                     self.computed += 1
-                    self._trim()
+                    self._held += entry.expected.nbytes
+                    self._trim(entry)
             return entry.expected
 
-    def _trim(self) -> None:
-        sizes = {key: entry.expected.nbytes for key, entry in self._entries.items() if entry.expected is not None}
-        excess = sum(sizes.values()) - self.limit
-        for key in list(sizes)[:-1]:  # the newest stays, whatever its size
-            if excess <= 0:
-                return
-            excess -= sizes[key]
-            del self._entries[key]
+    def _trim(self, newest: _Entry) -> None:
+        """Drop the oldest results; the newest stays, whatever its size, and so do those being computed."""
+        if self._held <= self.limit:
+            return
+        for key, entry in list(self._entries.items()):
+            if entry.expected is not None and entry is not newest and self._held > self.limit:
+                self._held -= entry.expected.nbytes
+                del self._entries[key]
 
 
 @dataclass
