@@ -95,7 +95,7 @@ def test_published_bugs_are_mutants_of_their_controls(control: str, bug: str) ->
         ("rms_norm__control_rowblock", "keyword_ignored", "eps is always 1e-06"),
         ("matmul__control_grouped", "stride_swapped", "rows[:, None] * N → rows[:, None] * K"),
         ("matmul__control_grouped", "accumulator_assigned", "acc += tl.dot(a, b) → acc = tl.dot(a, b)"),
-        ("matmul__control_tiles", "grid_short", "triton.cdiv(M, 32) → M // 32"),
+        ("matmul__control_tiles", "grid_short", "triton.cdiv(M, 64) → M // 64"),
         ("attention__control_flash", "operator_swapped", "head % H // group → head % H % group"),
         ("attention__control_flash", "bound_moved", "rows[:, None] >= keys[None, :] → rows[:, None] > keys[None, :]"),
         ("max__control_rowblock", "comparison_changed", "NaN not seen"),

@@ -44,7 +44,7 @@ def bmm(a, b):
     out = torch.empty((B, M, N), dtype=a.dtype, device=a.device)
     if out.numel() == 0:
         return out
-    grid = (B, triton.cdiv(M, 64), triton.cdiv(N, 64))
+    grid = (B, triton.cdiv(M, 32), triton.cdiv(N, 64))
     _bmm[grid](
         a,
         b,
@@ -58,9 +58,9 @@ def bmm(a, b):
         b.stride(0),
         b.stride(1),
         b.stride(2),
-        BLOCK_M=64,
+        BLOCK_M=32,
         BLOCK_N=64,
-        BLOCK_K=8,
+        BLOCK_K=32,
         num_warps=8,
     )
     return out

@@ -29,6 +29,6 @@ def bmm(a, b):
     out = torch.empty((B, M, N), dtype=a.dtype, device=a.device)
     if out.numel() == 0:
         return out
-    grid = (triton.cdiv(M, 32), triton.cdiv(N, 32))
-    _bmm[grid](a.contiguous(), b.contiguous(), out, B, M, N, K, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
+    grid = (triton.cdiv(M, 64), triton.cdiv(N, 64))
+    _bmm[grid](a.contiguous(), b.contiguous(), out, B, M, N, K, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32)
     return out

@@ -47,7 +47,7 @@ def linear(x, weight, bias=None):
         return out
     x = x.reshape(out.numel() // N, K)
     M = x.shape[0]
-    grid = (triton.cdiv(N, 32), triton.cdiv(M, 16))
+    grid = (triton.cdiv(N, 64), triton.cdiv(M, 32))
     if bias is None:
         _linear[grid](
             x,
@@ -61,9 +61,10 @@ def linear(x, weight, bias=None):
             *weight.stride(),
             0,
             HAS_BIAS=False,
-            BLOCK_M=16,
-            BLOCK_N=32,
+            BLOCK_M=32,
+            BLOCK_N=64,
             BLOCK_K=32,
+            num_warps=8,
         )
     else:
         _linear[grid](
@@ -78,8 +79,9 @@ def linear(x, weight, bias=None):
             *weight.stride(),
             bias.stride(0),
             HAS_BIAS=True,
-            BLOCK_M=16,
-            BLOCK_N=32,
+            BLOCK_M=32,
+            BLOCK_N=64,
             BLOCK_K=32,
+            num_warps=8,
         )
     return out

@@ -47,7 +47,7 @@ def linear(x, weight, bias=None):
         return out
     M = out.numel() // N
     x = x.reshape(M, K)
-    grid = (triton.cdiv(M, 32), triton.cdiv(N, 32))
+    grid = (triton.cdiv(M, 64), triton.cdiv(N, 64))
     _linear[grid](
         x,
         weight,
@@ -62,8 +62,8 @@ def linear(x, weight, bias=None):
         weight.stride(1),
         0 if bias is None else bias.stride(0),
         HAS_BIAS=bias is not None,
-        BLOCK_M=32,
-        BLOCK_N=32,
+        BLOCK_M=64,
+        BLOCK_N=64,
         BLOCK_K=32,
     )
     return out

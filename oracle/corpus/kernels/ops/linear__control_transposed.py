@@ -48,6 +48,6 @@ def linear(x, weight, bias=None):
     M = out.numel() // N
     has_bias = bias is not None
     bias = bias.contiguous() if has_bias else weight
-    grid = (triton.cdiv(M, 32) * triton.cdiv(N, 32),)
-    _linear[grid](x, weight, bias, out, M, N, K, HAS_BIAS=has_bias, BLOCK_M=32, BLOCK_N=32, BLOCK_K=64)
+    grid = (triton.cdiv(M, 64) * triton.cdiv(N, 64),)
+    _linear[grid](x, weight, bias, out, M, N, K, HAS_BIAS=has_bias, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32)
     return out

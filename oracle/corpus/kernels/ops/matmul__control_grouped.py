@@ -50,6 +50,6 @@ def matmul(a, b):
     out = torch.empty((M, N), dtype=a.dtype, device=a.device)
     if out.numel() == 0:
         return out
-    grid = (triton.cdiv(M, 32) * triton.cdiv(N, 32),)
-    _matmul[grid](a, b, out, M, N, K, BLOCK_M=32, BLOCK_N=32, BLOCK_K=64, GROUP=4)
+    grid = (triton.cdiv(M, 32) * triton.cdiv(N, 64),)
+    _matmul[grid](a, b, out, M, N, K, BLOCK_M=32, BLOCK_N=64, BLOCK_K=64, GROUP=4)
     return out

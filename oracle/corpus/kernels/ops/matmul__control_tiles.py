@@ -41,8 +41,8 @@ def matmul(a, b):
     out = torch.empty((M, N), dtype=a.dtype, device=a.device)
     if out.numel() == 0:
         return out
-    grid = (triton.cdiv(M, 32), triton.cdiv(N, 32))
+    grid = (triton.cdiv(M, 64), triton.cdiv(N, 64))
     _matmul[grid](
-        a, b, out, M, N, K, a.stride(0), a.stride(1), b.stride(0), b.stride(1), BLOCK_M=32, BLOCK_N=32, BLOCK_K=32
+        a, b, out, M, N, K, a.stride(0), a.stride(1), b.stride(0), b.stride(1), BLOCK_M=64, BLOCK_N=64, BLOCK_K=32
     )
     return out
