@@ -73,7 +73,6 @@ def test_formatting_and_comments_do_not_matter() -> None:
         ("rms_norm__control_rowblock", "rms_norm__bug_sqrt_forgotten"),
         ("l2_norm__control_rowblock", "l2_norm__bug_sqrt_forgotten"),
         ("leaky_relu__control_flat", "leaky_relu__bug_slope"),
-        ("matmul__control_outer", "matmul__bug_acc_assigned"),
         ("attention__control_flash", "attention__bug_not_rescaled"),
     ],
 )

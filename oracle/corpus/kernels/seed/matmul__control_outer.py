@@ -1,4 +1,4 @@
-"""Matrix product without tl.dot: one column of a times one row of b per step, summed in float32."""
+"""Matrix product without tl.dot: eight columns of a times eight rows of b per step, summed in float32."""
 
 import torch
 import triton
@@ -10,14 +10,13 @@ def _matmul(a_ptr, b_ptr, out_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.c
     rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    a_ptrs = a_ptr + rows * K
-    b_ptrs = b_ptr + cols
-    for _ in range(0, K):
-        a = tl.load(a_ptrs, mask=rows < M, other=0.0).to(tl.float32)
-        b = tl.load(b_ptrs, mask=cols < N, other=0.0).to(tl.float32)
-        acc += a[:, None] * b[None, :]
-        a_ptrs += 1
-        b_ptrs += N
+    for start in range(0, K, 8):
+        inner = start + tl.arange(0, 8).to(tl.int64)
+        a_mask = (rows < M)[:, None] & (inner < K)[None, :]
+        b_mask = (inner < K)[:, None] & (cols < N)[None, :]
+        a = tl.load(a_ptr + rows[:, None] * K + inner[None, :], mask=a_mask, other=0.0).to(tl.float32)
+        b = tl.load(b_ptr + inner[:, None] * N + cols[None, :], mask=b_mask, other=0.0).to(tl.float32)
+        acc += tl.sum(a[:, :, None] * b[None, :, :], axis=1)
     mask = (rows < M)[:, None] & (cols < N)[None, :]
     tl.store(out_ptr + rows[:, None] * N + cols[None, :], acc, mask=mask)
 
@@ -30,8 +29,8 @@ def matmul(a, b):
     out = torch.empty((M, N), dtype=a.dtype, device=a.device)
     if out.numel() == 0:
         return out
-    block_m = min(128, triton.next_power_of_2(M))
+    block_m = min(64, triton.next_power_of_2(M))
     block_n = min(64, triton.next_power_of_2(N))
     grid = (triton.cdiv(M, block_m), triton.cdiv(N, block_n))
-    _matmul[grid](a, b, out, M, N, K, BLOCK_M=block_m, BLOCK_N=block_n)
+    _matmul[grid](a, b, out, M, N, K, BLOCK_M=block_m, BLOCK_N=block_n, num_warps=8)
     return out
