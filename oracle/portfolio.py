@@ -16,8 +16,9 @@ from oracle.proposals import Proposer
 from oracle.schema import DOMAINS, FULL_TIERS, Task
 from oracle.tiers import changes
 
-# Cases that a tier gives in one turn of the choice.
+# Cases that a tier gives in one turn of the choice; `shapes` one more for every two forms beyond FEW_FORMS.
 SHARES = {"base": 1, "shapes": 3, "dtypes": 3, "values": 4, "keywords": 2, "empty": 1, "layouts": 2}
+FEW_FORMS = 2
 
 
 def portfolio(
@@ -50,14 +51,20 @@ def portfolio(
 
 def _choose(proposals: list[Case], task: Task, limit: int) -> list[Case]:
     """At most `limit`, in turns: each tier gives its share of a turn, one-change cases and combinations mixed."""
+    shares = SHARES | {"shapes": SHARES["shapes"] + max(0, _shape_forms(task) - FEW_FORMS) // 2}
     lanes = {tier: _mix([case for case in proposals if case.tier == tier], task) for tier in FULL_TIERS}
     order: list[Case] = []
     while any(lanes.values()):
         for tier, lane in lanes.items():
-            order += lane[: SHARES[tier]]
-            del lane[: SHARES[tier]]
+            order += lane[: shares[tier]]
+            del lane[: shares[tier]]
     taken = {case.index for case in order[:limit]}
     return [case for case in proposals if case.index in taken]
+
+
+def _shape_forms(task: Task) -> int:
+    """How many ways to call the operator belong to tier `shapes`, base included."""
+    return sum(form.tier == "shapes" for form in task.forms)
 
 
 def _mix(cases: list[Case], task: Task) -> list[Case]:

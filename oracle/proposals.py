@@ -32,6 +32,7 @@ REVEALING = (
     *("masked_rows", "all_ignored", "correlated", "moderate_large", "one_nan", "negative", "offset", "zeros"),
     *("spread", "large", "small", "constant_rows", "nonfinite", "infinite_rows", "outlier", "sorted", "ties"),
 )
+SIZES_FIRST = (5, 9)  # so many sizes are changed alone before forms take turns with them: fewer where forms are many
 BATCH = 4  # a dim with a base up to this counts programs: taken at any size where several dims change at once
 
 
@@ -162,14 +163,21 @@ class Proposer:
         lists = [self.sizes(name)[: 9 if name == self.main else few] for name in names]
         forms = [form for form in self.task.forms[1:] if form.tier == "shapes"]
         turns = zip_longest(*[[(name, size) for size in sizes] for name, sizes in zip(names, lists, strict=True)])
-        for pair in (pair for turn in turns for pair in turn if pair):
-            self.add(dims={pair[0]: pair[1]})
+        sizes = [pair for turn in turns for pair in turn if pair]
+        first = max(SIZES_FIRST[0], SIZES_FIRST[1] - (len(forms) + 1) // 2)
+        for pair in sizes[:first]:
+            self.add(dims=dict([pair]))
+        for form, pair in zip_longest(forms, sizes[first:]):
+            if form:
+                self.add(form)
+            if pair:
+                self.add(dims=dict([pair]))
         for form in self.task.forms[1:]:
             self.add(form)
         self.add(dims=self.mixed(self.form))
         if longest := self.long():
             self.add(dims=longest, share=LONG)
-        for form in forms:
+        for form in reversed(forms):  # the first ones were tried alone
             self.add(form, self.mixed(form))
         self.add(dims=self.least())
         self.add(dims=self.task.naive_dims())

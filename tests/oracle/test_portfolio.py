@@ -270,3 +270,14 @@ def test_unknown_strategy_and_task_without_schema():
 
 def test_dtypes_are_the_schema_s():
     assert set(SOFTMAX.dtypes) == set(FLOAT_DTYPES)
+
+
+@pytest.mark.parametrize("name", ["add", "mul"])
+def test_broadcasts_are_reached_within_the_default_limit(name):
+    """Of many ways to call an operator, at most two are left to chance."""
+    task = load_tasks()[f"ops/{name}"]
+    forms = {form.name for form in task.forms if form.tier == "shapes"}
+    for seed in SEEDS:
+        reached = {case.form for case in portfolio(task, seed=seed) if case.tier in ("base", "shapes")}
+        assert len(forms - reached) <= 2
+        assert {"row", "column", "outer"} <= reached
