@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from oracle.errors import InfrastructureError, UsageError
+from oracle.verdict import candidate_id
 from oracle.worker.isolation import missing_protection
+from oracle.worker.policies import POLICIES
 from oracle.worker.protocol import Backend, Session
 from oracle.worker.session import WorkerSession
 from oracle.worker.wire import ARENA_BYTES
@@ -107,7 +109,7 @@ class WarmParent:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def order(self, number: int, source: str, entry: str) -> WorkerSession:
+    def order(self, number: int, candidate: int, source: str, entry: str) -> WorkerSession:
         """Ask for a process. Raises OSError where the parent is gone."""
         channel, theirs_channel = socket.socketpair()
         supervisor, theirs_supervisor = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -115,7 +117,8 @@ class WarmParent:
         with theirs_channel, theirs_supervisor:
             descriptors = [theirs_channel.fileno(), arena, theirs_supervisor.fileno()]
             try:
-                socket.send_fds(self.control, [json.dumps({"number": number}).encode()], descriptors)
+                order = json.dumps({"number": number, "candidate": candidate})
+                socket.send_fds(self.control, [order.encode()], descriptors)
             except OSError:
                 channel.close()
                 supervisor.close()
@@ -165,6 +168,7 @@ class WorkerBackend:
         self._lock = threading.Lock()
         self._closed = False
         self._numbers = itertools.count(1)
+        self._candidates: dict[str, int] = {}
         self._parent = WarmParent(name, self._without)
         self.layers = self._parent.layers
         self.isolation = [layer for layer, reason in self.layers.items() if not reason]
@@ -178,10 +182,15 @@ class WorkerBackend:
         for _ in range(2):
             parent = self._live_parent()
             try:
-                return parent.order(next(self._numbers), source, entry)
+                return parent.order(next(self._numbers), self._candidate(source), source, entry)
             except OSError:
                 continue  # it ended just now; the next one is new
         raise InfrastructureError("the worker process ends as soon as it starts")
+
+    def _candidate(self, source: str) -> int:
+        """A number of the source's own: processes of the same source share a user and a cache of compiled kernels."""
+        with self._lock:
+            return self._candidates.setdefault(candidate_id(source), len(self._candidates) + 1)
 
     def close(self) -> None:
         """End every open session; a judgement that is under way in another thread gets InfrastructureError."""
@@ -190,7 +199,7 @@ class WorkerBackend:
             self._parent.close()
 
     def _refuse_unsafe(self) -> None:
-        missing = missing_protection(self.isolation)
+        missing = missing_protection(self.isolation, POLICIES[self.name])
         if missing:
             self.close()
             reasons = "; ".join(f"{layer}: {reason}" for layer, reason in self.layers.items() if reason)

@@ -186,6 +186,10 @@ class _Judgement:
         if failure.kind in FATAL_EVERYWHERE:
             self.judge._fail_everywhere(self.verdict, failure)
             return False
+        if failure.kind == "timeout" and self.judge.backend.name == "cuda" and trial.case.tier != "base":
+            self._book(failure, trial, COMPARE, ())
+            self.timeouts += 1
+            return self.timeouts < self.judge.limits.timeouts or self._give_up(cases)
         if failure.kind == "timeout" and not self._slow_everywhere(trial, cases):
             self._unjudged(trial.case.tier, f"{failure.message}; its smallest case does not time out")
             self.timeouts += 1
@@ -208,7 +212,8 @@ class _Judgement:
             self.first = (trial, check, before)
 
     def _slow_everywhere(self, trial: Trial, cases: Sequence[Case]) -> bool:
-        """On the interpreter a timeout is the candidate's only if its smallest case times out too."""
+        """On the interpreter a timeout is the candidate's only if its smallest case times out too; on a GPU it always is
+        (the runner has repeated it with more time), and the base case's counts for every tier."""
         if self.judge.backend.name != "interpreter":
             return True
         smallest = min((c for c in cases if c.dtype == "float32" and c.tier in ("base", "shapes")), key=_size)

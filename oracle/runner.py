@@ -11,7 +11,9 @@ from oracle.reference import Expected, ReferenceCache
 from oracle.schema import Task
 from oracle.tolerance import Policy
 from oracle.verdict import FAILURE_KINDS, Failure
-from oracle.worker.protocol import CRASHED, MEMORY, RAISED, RETURNED, TIMEOUT, Backend, Outcome, Session
+from oracle.worker.protocol import CRASHED, MEMORY, RAISED, RETURNED, TIMEOUT, Backend, Call, Outcome, Session
+
+PATIENCE = 4  # on cuda a time-out is repeated with so many times the limit: other candidates share the GPU
 
 # Findings of the candidate's process that fail it as they stand; `host_compute` only where the prompt forbids it.
 FATAL_FINDINGS = frozenset({"tampering", "out_of_bounds", "late_write"})
@@ -85,15 +87,21 @@ class Runner:
         """Execute one case and judge it. Raises InfrastructureError for our own trouble, never for the candidate's."""
         inputs = build(self.task, case)
         expected = self.references.get(self.task, inputs)
+        call = replace(inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes), config=config)
+        outcome = self._call(case, call, self.timeout)
+        if outcome.status == TIMEOUT and self.backend.name == "cuda" and not self.noop:
+            outcome = self._call(case, call, PATIENCE * self.timeout)
+        return self._examine(case, inputs, expected, outcome)
+
+    def _call(self, case: Case, call: Call, timeout: float) -> Outcome:
         if self._session is None:
             self._session = self.backend.open(self.source, self.task.entry, noop=self.noop)
-        call = replace(inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes), config=config)
-        outcome = self._session.call(call, timeout=self.timeout)
-        self.executions += 1
         self.history.append(case)
+        outcome = self._session.call(call, timeout=timeout)
+        self.executions += 1
         if outcome.status in (TIMEOUT, MEMORY, CRASHED):
             self.close()
-        return self._examine(case, inputs, expected, outcome)
+        return outcome
 
     def _examine(self, case: Case, inputs: Inputs, expected: Expected, outcome: Outcome) -> Trial:
         if outcome.error_kind == "unsupported":

@@ -18,6 +18,7 @@ from rich.table import Table
 from agentloop.errors import EXIT_INFRASTRUCTURE, OracleError
 from oracle.backends import WorkerBackend, cuda_device, open_backend
 from oracle.worker.isolation import missing_protection
+from oracle.worker.policies import POLICIES
 
 DISTRIBUTION = "agentloop-kernels"
 
@@ -103,7 +104,7 @@ def backend_report(name: str) -> BackendReport:
     return BackendReport(
         name,
         available=True,
-        unsafe=missing_protection(backend.isolation),
+        unsafe=missing_protection(backend.isolation, POLICIES[name]),
         layers=backend.layers,
         self_test="passed",
     )

@@ -14,10 +14,12 @@ from oracle.layouts import place
 from oracle.naive.profiles import PROFILES, Profile
 from oracle.schema import Form, Task, Tensor, as_tuple, shape_entry
 from oracle.verdict import FAIL, PASS, UNJUDGED, NaiveResult
-from oracle.worker.protocol import RETURNED, Backend, Call, Outcome
+from oracle.worker.protocol import RETURNED, Backend, Call, Outcome, Session
+from oracle.worker.protocol import TIMEOUT as TIMED_OUT
 
 SEED = 42  # KernelBench's and GEAK's
-TIMEOUT = 60.0
+TIMEOUT = 60.0  # seconds a call may take
+HURRIED = 10.0  # the same once a call of the candidate's has timed out
 EXAMPLE_KEYWORDS = 3  # example calls with a keyword off its default, at most
 
 
@@ -32,28 +34,77 @@ class NaiveCall:
 
 def run_naive(backend: Backend, task: Task, source: str, *, seed: int = 0) -> dict[str, NaiveResult]:
     """Every profile's verdict on a source. `seed` is unused by the published procedures, which fix their own."""
-    return {name: run_profile(backend, task, source, profile) for name, profile in PROFILES.items()}
+    with _Sessions(backend, source, task.entry) as sessions:
+        return {name: _run_profile(sessions, task, profile) for name, profile in PROFILES.items()}
 
 
 def run_profile(
     backend: Backend, task: Task, source: str, profile: Profile, calls: list[NaiveCall] | None = None
 ) -> NaiveResult:
     """One profile's verdict; `calls` replaces the profile's own (a published test's shapes, say)."""
+    with _Sessions(backend, source, task.entry) as sessions:
+        return _run_profile(sessions, task, profile, calls)
+
+
+class _Sessions:
+    """The processes that the profiles of one candidate run in. A process that a profile passed in serves the next one as
+    well, since starting a GPU costs more than the calls; a failure counts only in a process of the profile's own, so that
+    nothing which earlier calls left behind (answers kept, a lost device) is held against a candidate."""
+
+    def __init__(self, backend: Backend, source: str, entry: str) -> None:
+        self._open = lambda: backend.open(source, entry)
+        self._session: Session | None = None
+        self.used = False  # whether an earlier profile ran in the present one
+        self.timeout = TIMEOUT
+
+    def __enter__(self) -> _Sessions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.fresh()
+
+    def fresh(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session, self.used = None, False
+
+    def call(self, call: Call) -> Outcome:
+        if self._session is None:
+            self._session = self._open()
+        outcome = self._session.call(call, timeout=self.timeout)
+        if outcome.status == TIMED_OUT:  # one endless kernel is waited for once, not six times
+            self.timeout = HURRIED
+        return outcome
+
+
+def _run_profile(
+    sessions: _Sessions, task: Task, profile: Profile, calls: list[NaiveCall] | None = None
+) -> NaiveResult:
+    used = sessions.used
+    result = _trials(sessions, task, profile, calls)
+    if result.status == PASS:
+        sessions.used = True
+        return result
+    sessions.fresh()
+    if not used:
+        return result
+    result = _trials(sessions, task, profile, calls)
+    sessions.fresh()
+    return result
+
+
+def _trials(sessions: _Sessions, task: Task, profile: Profile, calls: list[NaiveCall] | None) -> NaiveResult:
     torch.manual_seed(SEED)
-    session = backend.open(source, task.entry)
-    try:
-        for trial in range(profile.trials):
-            for call in calls or naive_calls(task, profile):
-                generator = torch.Generator().manual_seed(_trial_seed(trial, profile.trials))
-                tensors = draw(call, profile.draw, generator)
-                outcome = session.call(_call(task, call, tensors), timeout=TIMEOUT)
-                if outcome.error_kind == "unsupported":
-                    return NaiveResult(UNJUDGED, outcome.message)
-                failure = _judge_call(task, profile, call, tensors, outcome)
-                if failure is not None:
-                    return NaiveResult(FAIL, failure if profile.trials == 1 else f"trial {trial + 1}: {failure}")
-    finally:
-        session.close()
+    for trial in range(profile.trials):
+        for call in calls or naive_calls(task, profile):
+            generator = torch.Generator().manual_seed(_trial_seed(trial, profile.trials))
+            tensors = draw(call, profile.draw, generator)
+            outcome = sessions.call(_call(task, call, tensors))
+            if outcome.error_kind == "unsupported":
+                return NaiveResult(UNJUDGED, outcome.message)
+            failure = _judge_call(task, profile, call, tensors, outcome)
+            if failure is not None:
+                return NaiveResult(FAIL, failure if profile.trials == 1 else f"trial {trial + 1}: {failure}")
     return NaiveResult(PASS, f"{profile.trials} trial{'s' if profile.trials > 1 else ''} passed")
 
 

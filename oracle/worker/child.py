@@ -7,7 +7,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import torch
@@ -65,6 +66,9 @@ class Server:
     def __init__(self, scratch: str, arena: memoryview, device: Device, watch: Watch) -> None:
         self.scratch, self.arena, self.device = scratch, arena, device
         self.watch = watch
+        self._turn = threading.Lock()
+        self._running = False  # whether the candidate's code is: only then may the device's word of compiling be sent
+        device.told = self._compiling
 
     def serve(self) -> None:
         first = read(CHANNEL)
@@ -79,6 +83,7 @@ class Server:
         except Exception as error:
             self._send({"type": "unready", "reason": f"{type(error).__name__}: {error}"})
             _exit(1)
+        self._send({"type": "ready"})
         self.threads = _threads()
         self.watch.listen()
         self._send(self._load(first["entry"]))
@@ -89,7 +94,7 @@ class Server:
     def _load(self, entry: str) -> dict[str, Any]:
         raised: Raised | None
         try:
-            with self.device.running():
+            with self._candidate_runs():
                 raised = self.candidate.load(entry)
         except BaseException as error:
             raised = self.candidate.word(error, "import_error")
@@ -131,10 +136,26 @@ class Server:
 
     def _call(self, positional: list[Any], keyword: Mapping[str, Any]) -> tuple[Any, Raised | None]:
         try:
-            with self.device.running():
+            with self._candidate_runs():
                 return self.candidate.function(*positional, **keyword), None
         except BaseException as error:
             return None, self.candidate.word(error, "launch_error")
+
+    @contextmanager
+    def _candidate_runs(self) -> Iterator[None]:
+        self._running = True
+        try:
+            with self.device.running():
+                yield
+        finally:
+            with self._turn:
+                self._running = False
+
+    def _compiling(self, begun: bool) -> None:
+        """The device began or ended to compile a kernel, perhaps in a thread of the candidate's."""
+        with self._turn:
+            if self._running:
+                self._send({"type": "compiling", "begun": begun})
 
     def _early(self, returned: outputs.Returned | None) -> list[bytes] | None:
         """Outputs as the caller's stream sees them, before anything else on the device is waited for."""

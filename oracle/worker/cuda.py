@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -30,7 +29,8 @@ from oracle.interpreter.launches import autotuned
 from oracle.interpreter.state import current
 from oracle.poison import POISON
 from oracle.worker.device import Ended
-from oracle.worker.isolation import GIB, MIB, Policy
+from oracle.worker.isolation import GIB, MIB
+from oracle.worker.policies import POLICIES
 
 MEMORY_BYTES = 16 * GIB  # of the GPU, per candidate
 ZONE = 4096  # bytes on either side of an allocation
@@ -38,11 +38,6 @@ _ZONE_BYTE = 0x5C
 _OTHER_BYTE = (0xFF, 0x5A)
 _ALIGN = 256
 _SPARE = 1 * MIB  # the arena on the GPU grows in these steps
-
-# Triton compiles in the candidate's process: gcc builds its launcher and ptxas its kernels. CUDA itself starts only
-# where it may open a socket (the network namespace still leads nowhere).
-_COMPILER = frozenset({"fork", "vfork", "execve", "clone", "chmod", "fchmod", "fchmodat", "setpgid", "tkill"})
-_DRIVER = frozenset({"socket", "bind", "listen"})
 
 _cpu, _synchronize = torch.Tensor.cpu, torch.cuda.synchronize
 _no_function = torch._C.DisableTorchFunction
@@ -109,15 +104,7 @@ class Cuda:
     """See `oracle.worker.device.Device`."""
 
     asynchronous = True
-    policy = Policy(
-        read=("/usr", "/etc/alternatives", "/opt", "/sys", "/bin", "/sbin", sys.prefix, sys.base_prefix),
-        write=("/dev", "/proc"),
-        allow=_COMPILER | _DRIVER,
-        memory=None,
-        file_bytes=256 * MIB,
-        descriptors=4096,
-        own_proc=True,
-    )
+    policy = POLICIES["cuda"]
 
     def __init__(self) -> None:
         self._arena: torch.Tensor | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -31,6 +32,7 @@ class Device(Protocol):
 
     policy: Policy  # what its processes need
     asynchronous: bool  # whether work may still be under way when a call returns
+    told: Callable[[bool], None]  # set by the child: called as a kernel's compilation begins (True) and ends (False)
 
     def warm(self) -> dict[str, Any]:
         """Once, in the warm parent: import, patch, run a first kernel where that needs no GPU. Returns facts for the
@@ -77,6 +79,10 @@ class Device(Protocol):
     def give_back(self) -> None:
         """After a call: bring the inputs' storages as they are now into the arena."""
         ...
+
+
+def unheard(_begun: bool) -> None:
+    """What `Device.told` is until a child sets it."""
 
 
 def load(backend: str) -> Device:

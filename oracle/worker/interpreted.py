@@ -12,8 +12,8 @@ import triton
 import triton.language as tl
 
 import oracle.interpreter as layer
-from oracle.worker.device import Ended
-from oracle.worker.isolation import Policy
+from oracle.worker.device import Ended, unheard
+from oracle.worker.policies import POLICIES
 
 _string_at = ctypes.string_at
 _frombuffer = torch.frombuffer
@@ -29,10 +29,11 @@ def _double(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 class Interpreted:
     """See `oracle.worker.device.Device`."""
 
-    policy = Policy()
+    policy = POLICIES["interpreter"]
     asynchronous = False
 
     def __init__(self) -> None:
+        self.told = unheard
         self._extents: list[tuple[int, int]] = []  # [low, high) addresses of each input's storage
         self._ranges: list[tuple[int, int]] = []  # [low, high) addresses of each input's own elements
 

@@ -46,22 +46,26 @@ class Policy:
     scratch_bytes: int = 64 * MIB  # all files in the private folder, where it is a file system of its own
     descriptors: int = 256
     cpu_seconds: int = 3600
+    shared_cache: bool = False  # compiled kernels are kept for further processes of the same candidate
+    cache_bytes: int = 0  # all files of that cache, at most
     own_proc: bool = False  # needs to see itself in /proc under its own id (CUDA does), and to write there
 
 
 @dataclass
 class Cell:
-    """One process about to be contained: its private folder (existing, empty), its number and its policy."""
+    """One process about to be contained: its private folder (existing, empty), its candidate's number (its user) and its
+    policy. `cache`: a folder that it shares with other processes of the same candidate, or ""."""
 
     scratch: str
     number: int
     policy: Policy = field(default_factory=Policy)
+    cache: str = ""
     kept: int = 0  # capabilities that the layer `user` leaves
 
 
 def _environment(cell: Cell) -> None:
     """Home, temporary files and Triton's cache in the private folder. (Keys were left out before the parent started.)"""
-    os.environ.update(HOME=cell.scratch, TMPDIR=cell.scratch, TRITON_CACHE_DIR=f"{cell.scratch}/triton")
+    os.environ.update(HOME=cell.scratch, TMPDIR=cell.scratch, TRITON_CACHE_DIR=cell.cache or f"{cell.scratch}/triton")
     os.umask(0o077)
 
 
@@ -111,7 +115,8 @@ def _user(cell: Cell) -> None:
     if os.geteuid() != 0:
         raise OSError("not root: the judge's own user is kept")
     uid = session_uid(cell.number)
-    os.chown(cell.scratch, uid, uid)
+    for folder in filter(None, (cell.scratch, cell.cache)):
+        os.chown(folder, uid, uid)
     cell.kept = 1 << system.CAP_DAC_READ_SEARCH if _below_private_folder(os.path.dirname(cell.scratch)) else 0
     system.prctl(system.PR_SET_KEEPCAPS, 1)
     os.setgroups([])
@@ -142,7 +147,7 @@ def _landlock(cell: Cell) -> None:
     devices = landlock.READ_FILE | landlock.WRITE_FILE | landlock.IOCTL_DEV
     rules += [(path, devices) for path in ("/dev/null", "/dev/zero", "/dev/full")]
     rules += [(path, landlock.READ_FILE) for path in ("/dev/urandom", "/dev/random")]
-    landlock.restrict(rules, everything=(cell.scratch, *cell.policy.write))
+    landlock.restrict(rules, everything=(cell.scratch, *filter(None, [cell.cache]), *cell.policy.write))
 
 
 def _seccomp(cell: Cell) -> None:
@@ -176,16 +181,18 @@ def contain(cell: Cell, layers: Collection[str]) -> None:
                 raise OSError(f"{name}: {error}") from error
 
 
-def missing_protection(layers: Collection[str]) -> list[str]:
-    """What must hold before a candidate runs unasked, and does not: blocking of files, blocking of the network."""
+def missing_protection(layers: Collection[str], policy: Policy) -> list[str]:
+    """What must hold before a candidate runs unasked, and does not: blocking of files, blocking of the network. A filter
+    that lets sockets be opened does not block the network."""
     missing = [] if "landlock" in layers else ["file access is not blocked (landlock)"]
-    if "seccomp" not in layers and "network_namespace" not in layers:
-        missing.append("network access is not blocked (seccomp or network_namespace)")
+    blocking = ["network_namespace"] if "socket" in policy.allow else ["seccomp", "network_namespace"]
+    if not any(layer in layers for layer in blocking):
+        missing.append(f"network access is not blocked ({' or '.join(blocking)})")
     return missing
 
 
 def session_uid(number: int) -> int:
-    """A user id for the session of this number; nobody's where the user namespace maps few ids."""
+    """A user id for the candidate of this number; nobody's where the user namespace maps few ids."""
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         inside, _, count = (int(word) for word in line.split())
         if inside <= _UID_BASE and inside + count >= _UID_BASE + _UIDS:
@@ -245,8 +252,11 @@ def probe(cell: Cell, without: Collection[str] = ()) -> dict[str, str]:
     outside = str(Path(cell.scratch).parent / "probe")
     _demand(report, "landlock", lambda: Path(outside).touch(), "a file outside could be written")
     _demand(report, "landlock", Path("/etc/passwd").read_bytes, "/etc/passwd could be read")
-    _demand(report, "seccomp", lambda: socket.socket(socket.AF_UNIX), "a socket could be opened")
-    _demand(report, "seccomp", _fork, "a process could be started")
+    if "socket" not in cell.policy.allow:
+        _demand(report, "seccomp", lambda: socket.socket(socket.AF_UNIX), "a socket could be opened")
+    if "clone" not in cell.policy.allow:
+        _demand(report, "seccomp", _fork, "a process could be started")
+    _demand(report, "seccomp", lambda: os.chown(cell.scratch, -1, -1), "an owner could be changed")
     return report
 
 

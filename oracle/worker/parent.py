@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from oracle.worker import isolation, seccomp, system
-from oracle.worker.isolation import Cell
+from oracle.worker.caches import Caches
+from oracle.worker.isolation import Cell, Policy
 from oracle.worker.namespaces import ProcessNamespaces, leave_network
+from oracle.worker.policies import POLICIES
 
 ORDER_BYTES = 4096
 
@@ -31,6 +33,7 @@ class Child:
     pidfd: int
     supervisor: socket.socket  # told how the process ended; its closing by the judge ends the process
     scratch: str
+    cache: str  # shared with other processes of the same candidate, or ""
 
 
 class Parent:
@@ -47,8 +50,12 @@ class Parent:
         self.namespaces = ProcessNamespaces("pid_namespace" not in without)
         report = {"network_namespace": network, "pid_namespace": self.namespaces.off}
         isolation.prepare(base)
-        report.update(self._probe(without))
+        report.update(self._probe(without, POLICIES[backend]))
         self.layers = [name for name, reason in report.items() if not reason]
+        policy = POLICIES[backend]
+        self.caches = (
+            Caches(base, policy.cache_bytes, "private_scratch" in self.layers) if policy.shared_cache else None
+        )
         self._tell(report)  # the judge may refuse already; warming takes seconds
         self._tell(self._warm(backend))
 
@@ -68,7 +75,7 @@ class Parent:
         gc.freeze()  # fewer pages are copied after a fork
         return facts
 
-    def _probe(self, without: set[str]) -> dict[str, str]:
+    def _probe(self, without: set[str], policy: Policy) -> dict[str, str]:
         """Try every layer in a child that is thrown away."""
         scratch = os.path.join(self.base, "trial")
         os.mkdir(scratch, 0o700)
@@ -76,7 +83,7 @@ class Parent:
         pid = self.namespaces.fork()
         if pid == 0:
             os.dup2(writer, 3)
-            report = isolation.probe(Cell(scratch, 0), without)
+            report = isolation.probe(Cell(scratch, 0, policy), without)
             os.write(3, json.dumps(report).encode())
             os._exit(0)
         os.close(writer)
@@ -119,15 +126,18 @@ class Parent:
             data, descriptors = b"", []
         if not data:
             self._end()
-        number = json.loads(data)["number"]
+        order = json.loads(data)
+        number, candidate = order["number"], order["candidate"]
         channel, arena, supervisor = descriptors
         scratch = os.path.join(self.base, f"session-{number}")
         reply = socket.socket(fileno=supervisor)
         try:
             os.mkdir(scratch, 0o700)
+            used = {child.cache for child in self.children}
+            cache = self.caches.folder(candidate, used) if self.caches else ""
             pid = self.namespaces.fork()
             if pid == 0:
-                cell = Cell(scratch, number, self.device.policy)
+                cell = Cell(scratch, candidate if cache else number, self.device.policy, cache)
                 self.live(channel, arena, cell, self.layers, self.device, self.watch)
             pidfd = os.pidfd_open(pid)
         except OSError as error:
@@ -138,7 +148,7 @@ class Parent:
         finally:
             os.close(channel)
             os.close(arena)
-        self.children.append(Child(pid, pidfd, reply, scratch))
+        self.children.append(Child(pid, pidfd, reply, scratch, cache))
         with suppress(OSError):  # a judge that is gone shows at the next poll
             socket.send_fds(reply, [json.dumps({"pid": pid}).encode()], [pidfd])
 

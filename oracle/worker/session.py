@@ -31,6 +31,8 @@ from oracle.worker.protocol import (
 from oracle.worker.wire import ARENA_BYTES, Channel, Closed, Garbage, Late
 
 START_SECONDS = 60.0  # our own part: fork and containment
+DEVICE_SECONDS = 180.0  # our own part as well: a GPU's driver starts slowly where many start at once
+COMPILE_SECONDS = 300.0  # time that one call may spend compiling kernels; it does not count as the call's own
 LOAD_SECONDS = 20.0  # least time for executing the source: it may import large packages
 END_SECONDS = 30.0
 _ALIGN = 4096
@@ -83,9 +85,10 @@ class WorkerSession:
             self._greet(started + START_SECONDS)
             executing = time.monotonic()
             self._channel.send(self._first, executing + START_SECONDS)
-            message, _ = self._channel.receive(executing + max(timeout, LOAD_SECONDS))
-            if message.get("type") == "unready":  # sent before any code of the candidate's has run
+            message, _ = self._channel.receive(executing + DEVICE_SECONDS)
+            if message.get("type") != "ready":  # sent before any code of the candidate's has run
                 raise InfrastructureError(f"the device does not start in a contained process: {message.get('reason')}")
+            message, _ = self._receive(time.monotonic() + max(timeout, LOAD_SECONDS))
             raised = _raised(message)
             findings = _findings(message)
         except Late:
@@ -120,7 +123,7 @@ class WorkerSession:
         places = self._write(buffers)
         try:
             self._channel.send(_request(call, buffers, places), deadline)
-            message, parts = self._channel.receive(deadline)
+            message, parts = self._receive(deadline)
             early, self._early = self._early, ()
             findings = (*early, *_findings(message))
             raised = _raised(message)
@@ -144,6 +147,20 @@ class WorkerSession:
             for buffer, place in zip(buffers, places, strict=True)
         )
         return _with(outcome, storages=storages, launches=launches, configs=configs, findings=findings)
+
+    def _receive(self, deadline: float) -> tuple[dict[str, Any], list[bytes]]:
+        """The next message of substance. While the process says that it compiles, its time stands still, for as long as
+        COMPILE_SECONDS last."""
+        credit, begun = COMPILE_SECONDS, 0.0
+        while True:
+            message, parts = self._channel.receive(begun + credit if begun else deadline)
+            if message.get("type") != "compiling":
+                return message, parts
+            now = time.monotonic()
+            if begun:
+                credit -= now - begun
+                deadline += now - begun
+            begun = now if message.get("begun") is True else 0.0
 
     def _write(self, buffers: list[TensorBuffer]) -> list[int]:
         """Copy the storages into the arena, at the same places for the same sizes; where each starts."""

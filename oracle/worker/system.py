@@ -22,6 +22,7 @@ PR_SET_NO_NEW_PRIVS = 38
 
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MNT_DETACH = 2
 
 CAP_DAC_READ_SEARCH = 2
 
@@ -62,6 +63,11 @@ def setns(descriptor: int, kind: int) -> None:
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
     encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
     check(_LIBC.mount(*encoded, ctypes.c_ulong(flags), os.fsencode(data)), "mount")
+
+
+def unmount(target: str) -> None:
+    """Take the mount away now, and free it when nobody uses it any more."""
+    check(_LIBC.umount2(os.fsencode(target), MNT_DETACH), "umount")
 
 
 def set_capabilities(bits: int) -> None:

@@ -1,0 +1,28 @@
+"""What each backend's processes need of the machine. Kept apart from the devices: the judge and the probe of the layers
+must know it before torch is imported."""
+
+from __future__ import annotations
+
+import sys
+
+from oracle.worker.isolation import MIB, Policy
+
+# Triton compiles in the candidate's process: gcc builds its launcher and ptxas its kernels.
+_COMPILER = frozenset({"fork", "vfork", "execve", "clone", "chmod", "fchmod", "fchmodat", "setpgid", "tkill"})
+# CUDA starts only where it may open a socket; the network namespace must see to it that this leads nowhere.
+_DRIVER = frozenset({"socket", "bind", "listen"})
+
+POLICIES = {
+    "interpreter": Policy(),
+    "cuda": Policy(
+        read=("/usr", "/etc/alternatives", "/opt", "/sys", "/bin", "/sbin", sys.prefix, sys.base_prefix),
+        write=("/dev", "/proc"),
+        allow=_COMPILER | _DRIVER,
+        memory=None,  # CUDA reserves addresses by the terabyte
+        file_bytes=256 * MIB,
+        descriptors=4096,
+        shared_cache=True,
+        cache_bytes=512 * MIB,
+        own_proc=True,
+    ),
+}
