@@ -84,7 +84,7 @@ RULES = """Inputs may be contiguous or not, each in its own way: use their strid
 unless this is said here. Compute and accumulate in float32 or better whatever the dtype, and round once to the output
 dtype."""
 OUT = "out, if given, has the result's shape and dtype; it takes the result and is returned."
-INPLACE = "inplace=True writes the result into input and returns it."
+INPLACE = "inplace=True writes the result into input (there called changed) and returns it."
 FOLLOWS = "Non-finite inputs follow PyTorch."
 OVERFLOW = "Elements whose terms overflow or underflow float32 on the way are not judged."
 
@@ -214,7 +214,6 @@ DTYPE = Keyword("dtype", None, ("torch.float32", "torch.float64"))
 
 # Linear layers.
 
-LINEAR_DIMS = PRODUCT
 WEIGHT, BIAS = Tensor("weight", ("N", "K")), Tensor("bias", ("N",))
 
 
