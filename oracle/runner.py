@@ -13,7 +13,9 @@ from oracle.tolerance import Policy
 from oracle.verdict import FAILURE_KINDS, Failure
 from oracle.worker.protocol import CRASHED, MEMORY, RAISED, RETURNED, TIMEOUT, Backend, Call, Outcome, Session
 
-PATIENCE = 4  # on cuda a time-out is repeated with so many times the limit: other candidates share the GPU
+PATIENCE = (
+    4  # on cuda, shared with other candidates, a call out of time or memory is repeated with so many times the limit
+)
 
 # Findings of the candidate's process that fail it as they stand; `host_compute` only where the prompt forbids it.
 FATAL_FINDINGS = frozenset({"tampering", "out_of_bounds", "late_write"})
@@ -89,7 +91,7 @@ class Runner:
         expected = self.references.get(self.task, inputs)
         call = replace(inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes), config=config)
         outcome = self._call(case, call, self.timeout)
-        if outcome.status == TIMEOUT and self.backend.name == "cuda" and not self.noop:
+        if outcome.status in (TIMEOUT, MEMORY) and self.backend.name == "cuda" and not self.noop:
             outcome = self._call(case, call, PATIENCE * self.timeout)
         return self._examine(case, inputs, expected, outcome)
 

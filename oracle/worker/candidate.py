@@ -23,6 +23,18 @@ _MESSAGE, _TRACEBACK, _FRAMES = 500, 4000, 20
 _TRUSTED = ("builtins", "torch", "triton", "numpy", "oracle", "importlib", "ast")
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _MEMORY_WORDS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
+# errors after which a CUDA context answers every call with the same error
+_LOST_WORDS = (
+    *(
+        "illegal memory access",
+        "misaligned address",
+        "illegal instruction",
+        "illegal address",
+        "invalid program counter",
+    ),
+    *("device-side assert", "unspecified launch failure", "hardware stack error", "operation not supported on global"),
+    *("launch timed out", "uncorrectable ECC", "unknown error", "context is destroyed", "cluster target block"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ class Candidate:
             kind = "exited"
         elif isinstance(error, OutOfBounds):
             kind = "out_of_bounds"
-        elif "CUDA error" in text or "CUDA driver error" in text:
+        elif "CUDA" in text and any(word in text for word in _LOST_WORDS):
             kind = "faulted"
         elif _is_compiler_error(error):
             kind = "compile_error"

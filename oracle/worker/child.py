@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import mmap
 import os
 import sys
@@ -24,7 +25,7 @@ from oracle.worker.wire import ARENA_BYTES, Closed, pack, read, write
 
 CHANNEL, ARENA = 3, 4  # descriptors, once contained
 THREAD_WAIT = 0.05  # seconds given to threads left running, to show whether they still write outputs
-_exit, _sleep, _listdir = os._exit, time.sleep, os.listdir
+_exit, _sleep, _listdir, _python_threads = os._exit, time.sleep, os.listdir, _thread._count
 
 
 def watch() -> Watch:
@@ -84,7 +85,7 @@ class Server:
             self._send({"type": "unready", "reason": f"{type(error).__name__}: {error}"})
             _exit(1)
         self._send({"type": "ready"})
-        self.threads = _threads()
+        self.threads = self._threads()
         self.watch.listen()
         self._send(self._load(first["entry"]))
         while True:
@@ -123,7 +124,7 @@ class Server:
                     reply["late"] = early not in (None, parts) or self._late(returned, parts)
                 self.device.give_back()
         except BaseException as error:  # a device error shows at the synchronisation; memory ends at a copy
-            raised = raised or self.candidate.word(error, "launch_error")
+            raised = self._broken(error, raised)
         if ended.unsupported:  # even where the candidate caught the refusal: what it did then is no judgement of it
             raised = Raised("unsupported", ended.unsupported, raised.traceback if raised else "")
         if raised is not None:
@@ -140,6 +141,14 @@ class Server:
                 return self.candidate.function(*positional, **keyword), None
         except BaseException as error:
             return None, self.candidate.word(error, "launch_error")
+
+    def _broken(self, error: BaseException, raised: Raised | None) -> Raised:
+        """What counts where waiting for the device or reading from it failed, perhaps after the call itself had `raised`:
+        a device that is lost explains whatever was raised before."""
+        worded = self.candidate.word(error, "faulted" if self.device.asynchronous else "launch_error")
+        if raised is None:
+            return worded
+        return Raised(worded.kind, worded.message, raised.traceback) if worded.kind == "faulted" else raised
 
     @contextmanager
     def _candidate_runs(self) -> Iterator[None]:
@@ -165,11 +174,15 @@ class Server:
 
     def _late(self, returned: outputs.Returned, parts: list[bytes]) -> bool:
         """Whether outputs still change after everything was synchronised: threads left running are given a moment."""
-        if _threads() <= self.threads:
+        if self._threads() <= self.threads:
             return False
         _sleep(THREAD_WAIT)
         self.device.synchronize()
         return [fetch() for fetch in returned.fetchers] != parts
+
+    def _threads(self) -> int:
+        """Threads of this process; those of Python alone where a driver starts threads of its own."""
+        return _python_threads() if self.device.asynchronous else _threads()
 
     def _send(self, message: dict[str, Any], parts: list[bytes] | tuple[()] = ()) -> None:
         write(CHANNEL, pack(message, parts))
