@@ -1,0 +1,227 @@
+"""The cuda backend, where there is a GPU: each fault costs its own candidate only, known kernels get their verdict."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agentloop.content import load_tasks
+from oracle.backends import cuda_device, open_backend
+from oracle.corpus import kernels
+from oracle.judge import Judge, Limits
+from oracle.schema import Task
+from oracle.verdict import Verdict
+from oracle.worker.protocol import RETURNED, Backend, Call, TensorBuffer
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "kernels_open"
+SIDE_BY_SIDE = 12
+
+pytestmark = [pytest.mark.cuda, pytest.mark.timeout(900)]
+
+PRELUDE = """
+import os
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def _relu(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.store(o_ptr + i, tl.where(x != x, x, tl.where(x > 0, x, 0.0)), mask=i < n)
+
+@triton.jit
+def _far(o_ptr, far):
+    tl.store(o_ptr + far, 1.0)
+
+@triton.jit
+def _spin(o_ptr):
+    while tl.load(o_ptr, volatile=True) == tl.load(o_ptr, volatile=True):
+        tl.store(o_ptr, 0.0)
+
+@triton.jit
+def _deep(a_ptr, o_ptr, K):
+    i = tl.arange(0, 128)
+    k = tl.arange(0, 64)
+    acc = tl.zeros((128, 128), tl.float32)
+    for start in range(0, K, 64):
+        a = tl.load(a_ptr + i[:, None] * K + start + k[None, :])
+        b = tl.load(a_ptr + (start + k[:, None]) * 128 + i[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(o_ptr + i[:, None] * 128 + i[None, :], acc)
+
+def deep(x, **options):
+    a = torch.zeros(128 * 128, dtype=torch.float16, device=x.device)
+    _deep[(1,)](a, torch.empty(128 * 128, device=x.device), 128, **options)
+
+def right(x):
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    if out.numel():
+        _relu[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+    return out
+"""
+
+FAULTS = {
+    "illegal_address": ("_far[(1,)](x, 1 << 45)\nreturn right(x)", {"crashed"}),
+    "endless_kernel": ("_spin[(1,)](torch.zeros(1, device=x.device))\nreturn right(x)", {"timeout"}),
+    "shared_memory": ("deep(x, num_stages=12)\nreturn right(x)", {"compile_error"}),
+    "sticky_error": (
+        """
+out = right(x)
+try:
+    _far[(1,)](x, 1 << 45)
+    torch.cuda.synchronize()
+except RuntimeError:
+    pass
+return out
+""",
+        {"crashed"},
+    ),
+}
+
+
+def source(body: str) -> str:
+    lines = "\n".join("    " + line for line in body.strip().splitlines())
+    return f"{PRELUDE}\ndef relu(x):\n{lines}\n"
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[Backend]:
+    if not cuda_device():
+        pytest.skip("no CUDA device answers here")
+    opened = open_backend("cuda")
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def tasks() -> dict[str, Task]:
+    return load_tasks()
+
+
+def floats(count: int = 64) -> TensorBuffer:
+    values = np.arange(count, dtype=np.float32) - count / 2
+    return TensorBuffer("x", "float32", (count,), (1,), 0, values.view(np.uint8))
+
+
+def one(gpu: Backend, body: str, calls: int = 1) -> list:
+    session = gpu.open(source(body), "relu")
+    try:
+        return [session.call(Call((floats(),)), 30.0) for _ in range(calls)]
+    finally:
+        session.close()
+
+
+def test_a_right_kernel_returns_the_right_bytes(gpu: Backend):
+    (outcome,) = one(gpu, "return right(x)")
+    assert outcome.status == RETURNED, outcome
+    assert np.array_equal(outcome.outputs[0].array(), np.maximum(floats().values(), 0))
+    assert (outcome.outputs[0].device, outcome.launches, outcome.findings, outcome.late) == ("cuda", 1, (), False)
+
+
+def test_each_fault_costs_its_own_candidate_only(gpu: Backend, tasks: dict[str, Task]):
+    judge = Judge(gpu, domain="core", limit=8, limits=Limits(call_seconds=4.0))
+    task = tasks["ops/relu"]
+    right = [kernel.source for kernel in kernels("ops", "relu", "control")] + [source("return right(x)")]
+    sources = {f"right {i}": text for i, text in enumerate(right * 3)}
+    mixed = [item for pair in zip(sources.items(), FAULTS.items(), strict=False) for item in pair]
+    mixed += list(sources.items())[len(FAULTS) :]
+
+    def judged(item: tuple) -> tuple[str, Verdict]:
+        name, what = item
+        text = what if isinstance(what, str) else source(what[0])
+        return name, judge.judge(task, text, naive=False, minimized=False)
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        verdicts = dict(pool.map(judged, mixed))
+    for name, verdict in verdicts.items():
+        if name in FAULTS:
+            assert verdict.failure is not None, name
+            assert verdict.failure.kind in FAULTS[name][1], (name, verdict.failure)
+        else:
+            assert verdict.status == "pass", (name, verdict.failure, verdict.notes)
+
+
+def test_work_on_a_stream_that_nobody_waits_for(gpu: Backend):
+    side = "s = torch.cuda.Stream()\nwith torch.cuda.stream(s):\n    out = right(x)\n"
+    (outcome,) = one(gpu, side + "return out")
+    assert "late_write" in {finding.kind for finding in outcome.findings}, outcome
+    for waiting in ("torch.cuda.current_stream().wait_stream(s)", "s.synchronize()", "torch.cuda.synchronize()"):
+        (outcome,) = one(gpu, side + waiting + "\nreturn out")
+        assert (outcome.status, outcome.findings) == (RETURNED, ()), (waiting, outcome)
+
+
+def test_waiting_for_another_stream_does_not_count(gpu: Backend):
+    body = """
+s, t = torch.cuda.Stream(), torch.cuda.Stream()
+with torch.cuda.stream(s):
+    out = right(x)
+torch.cuda.current_stream().wait_stream(t)
+return out
+"""
+    (outcome,) = one(gpu, body)
+    assert "late_write" in {finding.kind for finding in outcome.findings}, outcome
+
+
+def test_writes_beside_what_was_allocated(gpu: Backend):
+    for factory in ("torch.empty_like(x)", "torch.zeros(64, device=x.device)", "x.new_ones(64)"):
+        for index in ("64", "-1"):
+            (outcome,) = one(gpu, f"out = {factory}\n_far[(1,)](out, {index})\nreturn right(x)")
+            assert {finding.kind for finding in outcome.findings} == {"out_of_bounds"}, (factory, index, outcome)
+
+
+def test_memory_is_limited(gpu: Backend):
+    (outcome,) = one(gpu, "y = torch.ones(1 << 33, device=x.device)\nreturn right(x)")
+    assert outcome.status == "memory_limit", outcome
+
+
+def test_kernels_are_compiled_once_per_candidate_and_shared_with_nobody(gpu: Backend):
+    body = (
+        "n = len(os.listdir(os.environ['TRITON_CACHE_DIR']))\n{}right(x)\nreturn torch.full((1,), n, device=x.device)"
+    )
+    counts = {
+        name: [one(gpu, body.format(comment))[0].outputs[0].array().item() for _ in range(2)]
+        for name, comment in (("mine", ""), ("other's", "# another source\n"))
+    }
+    assert all(first == 0 and second > 0 for first, second in counts.values()), counts
+
+
+def test_a_configuration_that_does_not_fit_is_passed_over(gpu: Backend):
+    tuned = PRELUDE + (
+        "_deep = triton.autotune([triton.Config({}, num_stages=12), triton.Config({}, num_stages=1)], key=[])(_deep)\n"
+        "def relu(x):\n    deep(x)\n    return right(x)\n"
+    )
+    session = gpu.open(tuned, "relu")
+    outcomes = [session.call(Call((floats(),), config=config), 30.0) for config in (0, 1)]
+    session.close()
+    assert [outcome.status for outcome in outcomes] == [RETURNED] * 2, outcomes
+    assert outcomes[0].configs == 2
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA.is_dir(), reason="the kernels are not on this machine")
+def test_known_kernels_get_the_verdict_their_label_asks_for(gpu: Backend, tasks: dict[str, Task]):
+    entries = [json.loads(line) for line in (DATA / "manifest.jsonl").read_text().splitlines()]
+    judge, lock, verdicts = Judge(gpu), threading.Lock(), {}
+
+    def judged(entry: dict) -> None:
+        verdict = judge.judge(tasks[f"ops/{entry['op']}"], (DATA / entry["file"]).read_text(), naive=False)
+        with lock:
+            verdicts[entry["file"]] = verdict
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        list(pool.map(judged, entries))
+    wanted = {entry["file"]: "pass" if entry["label"] == "correct" else "fail" for entry in entries}
+    wrong = {name: (v.status, v.failure, v.notes) for name, v in verdicts.items() if v.status != wanted[name]}
+    assert not wrong, wrong
+    assert verdicts["add__cheat_side_stream.py"].failure.kind == "late_write"
+    assert verdicts["mul__cheat_huge_alloc.py"].failure.kind == "memory_limit"
