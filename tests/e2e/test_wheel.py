@@ -20,6 +20,7 @@ def test_an_installed_wheel_lists_tasks_and_prompts(tmp_path: Path):
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         top = {name.partition("/")[0] for name in archive.namelist()}
+        assert not [name for name in archive.namelist() if "__pycache__" in name]
     assert {name for name in top if not name.endswith(".dist-info")} == TOP_LEVEL
 
     environment = tmp_path / "venv"
@@ -53,3 +54,12 @@ def test_an_installed_wheel_lists_tasks_and_prompts(tmp_path: Path):
         cwd="/",
     )
     assert str(site) in where.stdout
+
+
+def test_an_editable_install_holds_no_copy_of_the_content(tmp_path: Path):
+    """It would be stale, and candidates could read the references in it."""
+    code = "from hatchling.build import build_editable; import sys; print(build_editable(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, capture_output=True, cwd=ROOT)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if "_content" in name]
