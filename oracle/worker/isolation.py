@@ -19,6 +19,7 @@ import signal
 import socket
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,7 @@ class Cell:
 def _environment(cell: Cell) -> None:
     """Home, temporary files and Triton's cache in the private folder. (Keys were left out before the parent started.)"""
     os.environ.update(HOME=cell.scratch, TMPDIR=cell.scratch, TRITON_CACHE_DIR=cell.cache or f"{cell.scratch}/triton")
+    tempfile.tempdir = cell.scratch  # the warm parent may have asked, and Python remembers the answer
     os.umask(0o077)
 
 

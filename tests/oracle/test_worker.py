@@ -308,3 +308,12 @@ def test_no_backend_without_blocking_of_files_and_network():
         open_backend("interpreter", without=["seccomp", "network_namespace"])
     with pytest.raises(UsageError, match="auto, interpreter, cuda"):
         open_backend("quantum")
+
+
+def test_temporary_files_go_to_the_private_folder_even_where_the_warm_parent_made_some(backend: WorkerBackend):
+    """Triton's compiler writes temporary files; Python remembers the first folder that it was told."""
+    body = "import os, tempfile\ndef entry():\n    raise ValueError(tempfile.gettempdir() == os.environ['TMPDIR'])"
+    session = backend.open(body, "entry")
+    outcome = session.call(Call(()), 30.0)
+    session.close()
+    assert outcome.message == "ValueError: True"
