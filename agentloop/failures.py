@@ -1,6 +1,6 @@
 """A failure and its counterexample in plain words and short lines: what the templates of a feedback arm may use.
 
-Everything is bounded: whatever a candidate returned or raised, what is told of it stays within `MAX_*` characters.
+Everything is bounded: whatever a candidate returned or raised, what is told of it stays within `MAX_*` bytes of UTF-8.
 """
 
 from __future__ import annotations
@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agentloop.tokens import utf8_bytes
 from oracle.dtypes import FLOATS
-from oracle.schema import Task
+from oracle.schema import TIERS, Task
 from oracle.values import REGIMES
 from oracle.verdict import Counterexample, Failure, NaiveResult, Verdict
 
-MAX_LINE = 1_500  # characters of one message or of one array
-MAX_DETAIL = 3_000  # characters of a traceback, kept from its end
+MAX_LINE = 1_500  # bytes of one message or of one array
+MAX_WORDS = 300  # bytes of anything shorter: sizes, a layout, one wrong element
+MAX_DETAIL = 3_000  # bytes of a traceback, kept from its end
 MAX_SHOWN = 64  # elements of an array written out
+MAX_WORST = 8  # wrong elements listed
+MORE = " …"
 
 
 def failure_view(
@@ -24,8 +28,9 @@ def failure_view(
     verdict: Verdict | None,
     naive: NaiveResult | None,
     meanings: Mapping[str, str],
+    detail: int = MAX_DETAIL,
 ) -> dict[str, Any]:
-    """Names a feedback arm's templates may use beside `task_view`'s.
+    """Names a feedback arm's templates may use beside `task_view`'s; at most `detail` bytes of a traceback.
 
     failure   kind, tier, meaning, message, detail; None where nothing failed that could be judged
     naive     status and reason of the `kernelbench` profile, or None
@@ -35,7 +40,7 @@ def failure_view(
     counterexample = verdict.counterexample if verdict and source is not None else None
     return {
         "no_code": source is None,
-        "failure": None if failure is None else _failure(failure, meanings),
+        "failure": None if failure is None else _failure(failure, meanings, detail),
         "naive": None if naive is None else {"status": naive.status, "reason": _line(naive.reason)},
         "found": None if counterexample is None else _found(task, counterexample),
         "shrunk": None
@@ -52,13 +57,38 @@ def failure_view(
     }
 
 
-def _failure(failure: Failure, meanings: Mapping[str, str]) -> dict[str, str]:
+def widest_view(task: Task, meanings: Mapping[str, str]) -> dict[str, Any]:
+    """A view in which every text is as long as `failure_view` lets one become: it bounds what an arm can say."""
+    line, words = ("x" * (most + utf8_bytes(MORE)) for most in (MAX_LINE, MAX_WORDS))
+    arrays = [line] * most_arrays(task)
+    case = {
+        "form": max((form.name for form in task.forms), key=len),
+        "tier": max(TIERS, key=len),
+        "inputs": [line] * max(len(form.tensors) for form in task.forms),
+        "got": arrays,
+        "expected": arrays,
+        "worst": [words] * MAX_WORST,
+        "diagnosis": line,
+    }
+    case |= dict.fromkeys(("dims", "dtype", "layout", "regime", "keywords", "errors"), words)
+    failure = {
+        "kind": max(meanings, key=len, default=""),
+        "tier": max(TIERS, key=len),
+        "meaning": max(meanings.values(), key=utf8_bytes, default=""),
+        "message": line,
+        "detail": "x" * (MAX_DETAIL + utf8_bytes(MORE) + 1),
+    }
+    naive = {"status": "unjudged", "reason": line}
+    return {"no_code": False, "failure": failure, "naive": naive, "found": case, "shrunk": case}
+
+
+def _failure(failure: Failure, meanings: Mapping[str, str], detail: int) -> dict[str, str]:
     return {
         "kind": failure.kind,
         "tier": failure.tier,
         "meaning": meanings.get(failure.kind, ""),
         "message": _line(failure.message),
-        "detail": _fenceless(failure.detail[-MAX_DETAIL:].strip("\n")),
+        "detail": _end(_fenceless(failure.detail).strip("\n"), detail),
     }
 
 
@@ -85,20 +115,20 @@ def _counterexample(
 ) -> dict[str, Any]:
     keywords = ", ".join(f"{name}={value!r}" for name, value in case.get("keywords", {}).items())
     regime = str(case.get("regime", "uniform"))
-    shown = [*_arrays(got), *_arrays(expected)]
+    got, expected = _arrays(got)[: most_arrays(task)], _arrays(expected)[: most_arrays(task)]
     return {
         "form": case.get("form", "") if len(task.forms) > 1 else "",
         "tier": case.get("tier", "base"),
-        "dims": ", ".join(f"{name}={size}" for name, size in case.get("dims", {}).items()) or "none",
+        "dims": _cut(", ".join(f"{name}={size}" for name, size in case.get("dims", {}).items()) or "none", MAX_WORDS),
         "dtype": case.get("dtype", "float32"),
-        "layout": case.get("layout", "contiguous"),
-        "regime": regime + (f" ({REGIMES[regime].doc})" if regime in REGIMES else ""),
-        "keywords": keywords or "defaults",
+        "layout": _cut(case.get("layout", "contiguous"), MAX_WORDS),
+        "regime": _cut(regime + (f" ({REGIMES[regime].doc})" if regime in REGIMES else ""), MAX_WORDS),
+        "keywords": _cut(keywords or "defaults", MAX_WORDS),
         "inputs": [f"`{name}` {_array(array)}" for name, array in inputs.items()],
-        "got": [_array(array) for array in _arrays(got)],
-        "expected": [_array(array) for array in _arrays(expected)],
-        "worst": _worst(got, expected) if any(array.get("values") is None for array in shown) else [],
-        "errors": _errors(stats),
+        "got": [_array(array) for array in got],
+        "expected": [_array(array) for array in expected],
+        "worst": _worst(got, expected) if any(array.get("values") is None for array in (*got, *expected)) else [],
+        "errors": _cut(_errors(stats), MAX_WORDS),
         "diagnosis": _line(diagnosis).rstrip(".") if diagnosis else None,
     }
 
@@ -106,6 +136,11 @@ def _counterexample(
 def _arrays(shown: Any) -> list[Mapping[str, Any]]:
     arrays = shown if isinstance(shown, (list, tuple)) else [shown]
     return [array for array in arrays if isinstance(array, Mapping) and "shape" in array]
+
+
+def most_arrays(task: Task) -> int:
+    """Results that are written out: the task's, and one too many."""
+    return len(task.outputs) + 1
 
 
 def _array(array: Mapping[str, Any]) -> str:
@@ -117,8 +152,8 @@ def _array(array: Mapping[str, Any]) -> str:
         text += f" with strides {list(strides)}"
     values = array.get("values")
     if values is None or len(values) > MAX_SHOWN:
-        return text + ": too large to show"
-    return text + ": " + _cut(_nested([_number(value, dtype) for value in values], shape))
+        return _cut(text, MAX_WORDS) + ": too large to show"
+    return _cut(text + ": " + _nested([_number(value, dtype) for value in values], shape))
 
 
 def _nested(values: list[str], shape: list[int]) -> str:
@@ -139,18 +174,17 @@ def _number(value: Any, dtype: str) -> str:
     return f"{value:.{5 if FLOATS.get(dtype, FLOATS['float32']).eps > 1e-5 else 9}g}"
 
 
-def _worst(got: Any, expected: Any) -> list[str]:
+def _worst(got: list[Mapping[str, Any]], expected: list[Mapping[str, Any]]) -> list[str]:
     lines = []
-    for left, right in zip(_arrays(got), _arrays(expected), strict=False):
+    for left, right in zip(got, expected, strict=False):
         wanted = {tuple(item["index"]): item.get("expected") for item in right.get("worst") or []}
-        for item in (left.get("worst") or [])[:8]:
+        for item in left.get("worst") or []:
             index = tuple(item["index"])
             target = item.get("expected", wanted.get(index))
             dtype = left.get("dtype", "")
-            lines.append(
-                f"{list(index)}: returned {_number(item.get('got'), dtype)}, expected {_number(target, dtype)}"
-            )
-    return lines
+            returned, wanted_there = _number(item.get("got"), dtype), _number(target, dtype)
+            lines.append(_cut(f"{list(index)}: returned {returned}, expected {wanted_there}", MAX_WORDS))
+    return lines[:MAX_WORST]
 
 
 def _errors(stats: Mapping[str, Any]) -> str:
@@ -179,8 +213,18 @@ def _line(text: str) -> str:
     return _cut(_fenceless(" ".join(str(text).split())))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_LINE else text[:MAX_LINE] + " …"
+def _cut(text: str, most: int = MAX_LINE) -> str:
+    """The start of a text, at most `most` bytes of it."""
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= most else data[:most].decode("utf-8", "ignore") + MORE
+
+
+def _end(text: str, most: int) -> str:
+    """The end of a text, at most `most` bytes of it."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= most:
+        return text
+    return MORE + "\n" + data[len(data) - most :].decode("utf-8", "ignore") if most else ""
 
 
 def _fenceless(text: str) -> str:

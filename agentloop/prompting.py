@@ -19,12 +19,13 @@ import jinja2
 from agentloop import Prompt
 from agentloop.content import content_dir
 from agentloop.errors import UsageError
-from agentloop.failures import failure_view
+from agentloop.failures import failure_view, widest_view
+from agentloop.history import Turn, conversation, cut_middle, turns_of
+from agentloop.tokens import estimated_tokens, utf8_bytes
 from agentloop.views import task_view
 from oracle.schema import TIERS, Task
 from oracle.verdict import FAILURE_KINDS, NaiveResult, Verdict
 
-MAX_ANSWER = 24_000  # characters of the author's own answer that are repeated to it
 HIDDEN = "_"  # folders whose name begins so hold shared parts
 
 ARMS = ("none", "verdict", "naive", "error", "counterexample", "minimized")
@@ -42,13 +43,26 @@ class Strategy:
 
 
 class Prompter:
-    """One strategy and one feedback arm (`agentloop.Prompter`). Raises UsageError for an unknown or broken one."""
+    """One strategy and one feedback arm (`agentloop.Prompter`). Raises UsageError for an unknown or broken one.
 
-    def __init__(self, strategy: str, feedback: str, prompt_dirs: Iterable[str | Path] = ()) -> None:
+    `history`: a later request repeats the `last` answer and what was told of it, or `all` of them. `budget`: about the
+    most tokens of a prompt; `agentloop.history` says what is shortened to keep it.
+    """
+
+    def __init__(
+        self,
+        strategy: str,
+        feedback: str,
+        prompt_dirs: Iterable[str | Path] = (),
+        *,
+        history: str = "last",
+        budget: int | None = None,
+    ) -> None:
         folders = _folders(prompt_dirs)
         self.strategy = find_strategy(strategy, prompt_dirs)
-        self.feedback = feedback
+        self.feedback, self.history, self.budget = feedback, history, budget
         self.arm = _arm(feedback, folders)
+        self._arm_template = f"feedback/{feedback}/user.j2"
         self._meanings = _toml(_first(folders, "feedback/kinds.toml", "--feedback"))
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(folders),
@@ -59,13 +73,19 @@ class Prompter:
         )
 
     def first(self, task: Task) -> Prompt:
-        """The first request: the strategy's system and user message."""
+        """The first request: the strategy's system and user message. It is never shortened: UsageError where it is over
+        the budget."""
         view = task_view(task)
         messages = [
             {"role": role, "content": self._render(f"{self.strategy.name}/{role}.j2", view)}
             for role in ("system", "user")
         ]
         stated = [m for m in messages if m["content"]]
+        if self.budget is not None and estimated_tokens(stated) > self.budget:
+            raise UsageError(
+                f"--prompt-tokens {self.budget} is less than the {estimated_tokens(stated)} of the first request for "
+                f"{task.id}, which is never shortened; allow more"
+            )
         return make_prompt(stated, self.strategy.tiers_stated, self.strategy.forbids)
 
     def next(
@@ -77,8 +97,9 @@ class Prompter:
         verdict: Verdict | None,
         naive: NaiveResult | None = None,
     ) -> Prompt:
-        """The request after a failed attempt, with history `last`: the first request, the author's last answer and what
-        the arm tells of it. Arm `none` repeats the first request (at another sample index, which the loop chooses).
+        """The request after a failed attempt: the first request, with history `all` the turns that `before` holds, the
+        author's last answer and what the arm tells of it. Arm `none` repeats the first request (at another sample index,
+        which the loop chooses).
 
         `source` is the code found in `answer`, None where there was none; `naive` is the `kernelbench` profile's result,
         by default the verdict's.
@@ -88,11 +109,24 @@ class Prompter:
             return first
         if naive is None and verdict is not None:
             naive = verdict.naive.get("kernelbench")
-        view = task_view(task) | failure_view(task, source, verdict, naive, self._meanings)
-        told = self._render(f"feedback/{self.feedback}/user.j2", view)
-        said = f"```python\n{_cut(source)}\n```" if source else _cut(answer.strip() or "(an empty answer)")
-        turn = ({"role": "assistant", "content": said}, {"role": "user", "content": told})
-        return make_prompt([*first.messages, *turn], before.tiers_stated, before.forbids)
+        plain = task_view(task)
+
+        def last(characters: int, detail: int) -> Turn:
+            view = plain | failure_view(task, source, verdict, naive, self._meanings, detail)
+            said = cut_middle(source or answer.strip() or "(an empty answer)", characters)
+            return Turn(f"```python\n{said}\n```" if source else said, self._render(self._arm_template, view))
+
+        earlier = turns_of(before.messages[len(first.messages) :]) if self.history == "all" else []
+        messages = conversation(first.messages, earlier, last, self.budget)
+        return make_prompt(messages, before.tiers_stated, before.forbids)
+
+    def most_told(self, task: Task) -> int:
+        """A bound on the tokens of what the arm tells of one answer; 0 where it tells nothing."""
+        if self.arm.get("fresh", False):
+            return 0
+        widest = widest_view(task, self._meanings)
+        views = (widest, widest | {"naive": None}, widest | {"no_code": True, "found": None, "shrunk": None})
+        return max(utf8_bytes(self._render(self._arm_template, task_view(task) | view)) for view in views)
 
     def _render(self, name: str, view: Mapping[str, Any]) -> str:
         try:
@@ -179,11 +213,3 @@ def _toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-
-
-def _cut(text: str) -> str:
-    """The author's own words, shortened in the middle where they are very long."""
-    if len(text) <= MAX_ANSWER:
-        return text.strip("\n")
-    half = MAX_ANSWER // 2
-    return f"{text[:half]}\n# … {len(text) - MAX_ANSWER} characters left out …\n{text[-half:]}"
