@@ -28,6 +28,7 @@ from oracle.worker.isolation import GIB, MIB
 from oracle.worker.policies import POLICIES
 
 MEMORY_BYTES = 16 * GIB  # of the GPU, per candidate
+_QUEUES = 2  # hardware queues of a context: starting one takes a third of the time of the usual 8; a side stream has its own
 _SPARE = 1 * MIB  # the arena on the GPU grows in these steps
 
 _cpu, _synchronize = torch.Tensor.cpu, torch.cuda.synchronize
@@ -50,6 +51,7 @@ class Cuda:
     def warm(self) -> dict[str, Any]:
         torch.set_num_threads(1)
         os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
+        os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", str(_QUEUES))
         cuda_launches.warm()
         cuda_launches.install(lambda begun: self.told(begun))
         if torch.cuda.is_initialized():
