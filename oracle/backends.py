@@ -16,6 +16,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import IO, Any
 
+from oracle.clock import spending
 from oracle.errors import InfrastructureError, UsageError
 from oracle.verdict import candidate_id
 from oracle.worker.isolation import missing_protection
@@ -180,9 +181,10 @@ class WorkerBackend:
 
     def open(self, source: str, entry: str, *, noop: bool = False) -> Session:
         for _ in range(2):
-            parent = self._live_parent()
             try:
-                return parent.order(next(self._numbers), self._candidate(source), source, entry)
+                with spending("start"):
+                    parent = self._live_parent()
+                    return parent.order(next(self._numbers), self._candidate(source), source, entry)
             except OSError:
                 continue  # it ended just now; the next one is new
         raise InfrastructureError("the worker process ends as soon as it starts")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oracle import clock
 from oracle.case import Case, Replay
 from oracle.diagnose import diagnose
 from oracle.inputs import Inputs
@@ -77,6 +78,7 @@ class Judge:
     ) -> Verdict:
         """Judge one source. Raises InfrastructureError for our own trouble, never for the candidate's."""
         started = time.monotonic()
+        clock.taken()
         verdict = Verdict(
             task=task.id,
             candidate=candidate_id(source),
@@ -99,6 +101,7 @@ class Judge:
                 _Judgement(self, runner, verdict, stream, exclude, minimized).decide()
                 verdict.executions = runner.executions
         verdict.seconds = time.monotonic() - started
+        verdict.spent, verdict.within = clock.taken()
         return verdict
 
     def replay(self, task: Task, source: str, replay: Replay, forbid: frozenset[str] = ALWAYS_FORBIDDEN) -> Trial:
@@ -271,7 +274,7 @@ class _Judgement:
                 again = run_check(runner, smaller, check)
                 return again.failure is not None and _family(again.failure.kind) == _family(kind)
 
-            with contextlib.suppress(NotFailing):  # then it is shown as found
+            with contextlib.suppress(NotFailing), clock.spending("minimize"):  # not failing: it is shown as found
                 case = minimize(trial.case, failing, task=runner.task)
             shown = run_check(runner.fresh(), case, check)
             trial = shown if shown.failure is not None else trial

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from oracle.case import Case
+from oracle.clock import spending
 from oracle.compare import Comparison, compare
 from oracle.inputs import Inputs, build
 from oracle.reference import Expected, ReferenceCache
@@ -87,8 +88,10 @@ class Runner:
         self, case: Case, *, reverse: bool = False, poison: int = 0, fill_lanes: bool = False, config: int = 0
     ) -> Trial:
         """Execute one case and judge it. Raises InfrastructureError for our own trouble, never for the candidate's."""
-        inputs = build(self.task, case)
-        expected = self.references.get(self.task, inputs)
+        with spending("inputs"):
+            inputs = build(self.task, case)
+        with spending("reference"):
+            expected = self.references.get(self.task, inputs)
         call = replace(inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes), config=config)
         outcome = self._call(case, call, self.timeout)
         if outcome.status in (TIMEOUT, MEMORY) and self.backend.name == "cuda" and not self.noop:
@@ -111,7 +114,8 @@ class Runner:
         comparison = None
         failure = ended_badly(outcome, case.tier) or self._finding(outcome, case.tier)
         if outcome.status == RETURNED:
-            comparison = compare(expected, outcome, self.task, inputs, self.tolerance)
+            with spending("compare"):
+                comparison = compare(expected, outcome, self.task, inputs, self.tolerance)
             if failure is None and comparison.kind is not None:
                 failure = Failure(comparison.kind, case.tier, comparison.message)
         trial = Trial(case, inputs, expected, outcome, comparison, failure)

@@ -125,6 +125,8 @@ class Verdict:
     not_exercised: list[str] = field(default_factory=list)
     isolation: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    spent: dict[str, float] = field(default_factory=dict)  # seconds by activity (`oracle.clock`)
+    within: dict[str, float] = field(default_factory=dict)  # the same with all that was inside each
     executions: int = 0
     input_digests: list[str] = field(default_factory=list)
 

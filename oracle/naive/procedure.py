@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from oracle.clock import spending
 from oracle.dtypes import NUMPY, torch_dtype
 from oracle.inputs import arrange, decode
 from oracle.layouts import place
@@ -34,7 +35,7 @@ class NaiveCall:
 
 def run_naive(backend: Backend, task: Task, source: str, *, seed: int = 0) -> dict[str, NaiveResult]:
     """Every profile's verdict on a source. `seed` is unused by the published procedures, which fix their own."""
-    with _Sessions(backend, source, task.entry) as sessions:
+    with spending("naive"), _Sessions(backend, source, task.entry) as sessions:
         return {name: _run_profile(sessions, task, profile) for name, profile in PROFILES.items()}
 
 

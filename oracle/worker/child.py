@@ -26,6 +26,7 @@ from oracle.worker.wire import ARENA_BYTES, Closed, pack, read, write
 CHANNEL, ARENA = 3, 4  # descriptors, once contained
 THREAD_WAIT = 0.05  # seconds given to threads left running, to show whether they still write outputs
 _exit, _sleep, _listdir, _python_threads = os._exit, time.sleep, os.listdir, _thread._count
+_now = time.perf_counter
 
 
 def watch() -> Watch:
@@ -69,6 +70,7 @@ class Server:
         self.watch = watch
         self._turn = threading.Lock()
         self._running = False  # whether the candidate's code is: only then may the device's word of compiling be sent
+        self._seconds = 0.0  # that the candidate's code ran at its last turn
         device.told = self._compiling
 
     def serve(self) -> None:
@@ -100,7 +102,7 @@ class Server:
         except BaseException as error:
             raised = self.candidate.word(error, "import_error")
         self.watch.compare()
-        return {"type": "loaded", **_raised(raised), "findings": self.watch.take()}
+        return {"type": "loaded", **_raised(raised), "findings": self.watch.take(), "seconds": self._seconds}
 
     def _answer(self, message: dict[str, Any]) -> None:
         """Run one call and send what came of it."""
@@ -116,7 +118,9 @@ class Server:
             with guarded():
                 returned = examine(result, self.device) if raised is None else None
                 early = self._early(returned)
+                waiting = _now()
                 self.device.synchronize()
+                self._seconds += _now() - waiting
                 ended = self.device.end()
                 if returned is not None:
                     reply.update(structure=returned.structure, outputs=returned.headers)
@@ -131,7 +135,7 @@ class Server:
             reply.update(outputs=[], late=False)
             parts = []
         self.watch.compare()
-        reply.update(_raised(raised), launches=ended.launches, configs=ended.configs)
+        reply.update(_raised(raised), launches=ended.launches, configs=ended.configs, seconds=self._seconds)
         reply["findings"] = [*self.watch.take(), *ended.findings]
         self._send(reply, parts)
 
@@ -153,10 +157,12 @@ class Server:
     @contextmanager
     def _candidate_runs(self) -> Iterator[None]:
         self._running = True
+        started = _now()
         try:
             with self.device.running():
                 yield
         finally:
+            self._seconds = _now() - started
             with self._turn:
                 self._running = False
 

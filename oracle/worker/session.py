@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import signal
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from oracle.clock import spending, spent
 from oracle.errors import InfrastructureError
 from oracle.worker.protocol import (
     CRASHED,
@@ -62,12 +64,14 @@ class WorkerSession:
 
     def call(self, call: Call, timeout: float) -> Outcome:
         if self._ended is None and not self._loaded:
-            self._ended = self._load(timeout)
+            with spending("start"):
+                self._ended = self._load(timeout)
             self._loaded = True
         if self._ended is not None:
             return self._ended
         started = time.monotonic()
-        outcome = self._call(call, started + timeout)
+        with spending("ship"):
+            outcome = self._call(call, started + timeout)
         if outcome.status in (TIMEOUT, MEMORY, CRASHED):
             self._end()
             self._ended = Outcome(CRASHED, message="the process ended in an earlier call", findings=outcome.findings)
@@ -88,7 +92,7 @@ class WorkerSession:
             message, _ = self._channel.receive(executing + DEVICE_SECONDS)
             if message.get("type") != "ready":  # sent before any code of the candidate's has run
                 raise InfrastructureError(f"the device does not start in a contained process: {message.get('reason')}")
-            message, _ = self._receive(time.monotonic() + max(timeout, LOAD_SECONDS))
+            message, _ = self._executed(time.monotonic() + max(timeout, LOAD_SECONDS))
             raised = _raised(message)
             findings = _findings(message)
         except Late:
@@ -123,7 +127,7 @@ class WorkerSession:
         places = self._write(buffers)
         try:
             self._channel.send(_request(call, buffers, places), deadline)
-            message, parts = self._receive(deadline)
+            message, parts = self._executed(deadline)
             early, self._early = self._early, ()
             findings = (*early, *_findings(message))
             raised = _raised(message)
@@ -147,6 +151,17 @@ class WorkerSession:
             for buffer, place in zip(buffers, places, strict=True)
         )
         return _with(outcome, storages=storages, launches=launches, configs=configs, findings=findings)
+
+    def _executed(self, deadline: float) -> tuple[dict[str, Any], list[bytes]]:
+        """The next message of substance; the time that the candidate's code took is booked as such, all of the wait
+        where the process does not say how much that was."""
+        started, said = time.monotonic(), math.inf
+        try:
+            message, parts = self._receive(deadline)
+            said = _seconds(message)
+            return message, parts
+        finally:
+            spent("execute", min(said, time.monotonic() - started))
 
     def _receive(self, deadline: float) -> tuple[dict[str, Any], list[bytes]]:
         """The next message of substance. While the process says that it compiles, its time stands still, for as long as
@@ -194,6 +209,10 @@ class WorkerSession:
         if self._closed:
             return None
         self._closed = True
+        with spending("end"):
+            return self._bury()
+
+    def _bury(self) -> int | None:
         code = None
         if self._pidfd is not None:
             # a process that has ended by itself keeps its own exit status
@@ -250,6 +269,13 @@ def _count(message: dict[str, Any], name: str) -> int:
     value = message.get(name)
     if type(value) is not int or not 0 <= value < 1 << 31:
         raise Garbage(f"a message whose {name} is no count")
+    return value
+
+
+def _seconds(message: dict[str, Any]) -> float:
+    value = message.get("seconds")
+    if not isinstance(value, float) or not value >= 0.0:
+        raise Garbage("a message without seconds")
     return value
 
 

@@ -247,6 +247,8 @@ FRAME = (
         "frame(json.dumps({'kind': 'pass', 'message': '', 'traceback': '', 'findings': [], 'payload': []}))",
         "frame(json.dumps({**GOOD, 'launches': -1}))",
         "frame(json.dumps({**GOOD, 'launches': True}))",
+        "frame(json.dumps({**GOOD, 'seconds': -1.0}))",
+        "frame(json.dumps({**GOOD, 'seconds': float('nan')}))",
         "frame(json.dumps({**GOOD, 'outputs': [{}], 'payload': [0]}))",
         "frame(json.dumps({**GOOD, 'outputs': [{**OUT, 'shape': [-1]}], 'payload': [0]}))",
         "frame(json.dumps({**GOOD, 'outputs': [{**OUT, 'shape': 7}], 'payload': [0]}))",
@@ -260,7 +262,7 @@ def test_nonsense_on_the_channel(backend: WorkerBackend, data: str):
         FRAME
         + """
 GOOD = dict(kind='', message='', traceback='', findings=[], structure='tensor', launches=1, configs=1, outputs=[])
-GOOD['payload'] = []
+GOOD['payload'], GOOD['seconds'] = [], 0.0
 OUT = dict(dtype='float32', shape=[2], contiguous=True, device='cpu', alias=None)
 """
     )
