@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from agentloop.records import Attempt, StreamVerdict
-from agentloop.report.words import replay_command
+from agentloop.report.words import AUTHORS, TIER_WORDS, kind_words, replay_command
 from agentloop.scoring import status_over, tier_sets
 
 BLOCK_CHARS = 400_000  # characters of JSON in one block of details: decoded in a few milliseconds
@@ -34,7 +34,7 @@ class Cuts:
     values: int
 
 
-LEVELS = (Cuts(20_000, 256), Cuts(6_000, 64), Cuts(2_000, 16))
+LEVELS = (Cuts(20_000, 256), Cuts(8_000, 64), Cuts(4_000, 32), Cuts(2_000, 16), Cuts(1_000, 8))
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ def pack(run: Path, config: Mapping[str, Any], attempts: Sequence[Attempt], budg
     """All of a run's attempts within `budget` characters (the index always, details as far as they fit)."""
     episodes = _episodes(attempts)
     profiles = sorted({profile for attempt in attempts for profile in attempt.naive})
-    index = _packed({"profiles": profiles, "episodes": [_entry(group, profiles) for group in episodes]})
+    said = {"labels": AUTHORS, "kinds": kind_words(), "tiers": TIER_WORDS}
+    index = _packed({"profiles": profiles, "words": said, "episodes": [_entry(group, profiles) for group in episodes]})
     blocks: list[Block] = []
     cuts = LEVELS[0]
     for cuts in LEVELS:

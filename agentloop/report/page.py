@@ -59,6 +59,7 @@ def render_page(run: Path, summary: dict[str, Any], attempts: Sequence[Attempt])
             examples=words.examples(attempts),
             kinds=words.kind_words(),
             repeat=words.repeat_command(config),
+            conditions=words.conditions(config),
             rounds=max((len(arm["solved_by_round"]) for arm in summary["repair"].values()), default=0),
             episodes=len({attempt.episode_id for attempt in attempts}),
         )

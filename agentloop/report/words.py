@@ -176,6 +176,19 @@ def repeat_command(config: Mapping[str, Any]) -> str | None:
     return shlex.join(words)
 
 
+def conditions(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Under what a run was made: endpoint, backend, versions, hardware, containment, as far as config.json says."""
+    plain = {key: config.get(key) for key in ("author", "endpoint", "backend", "oracle_version", "git_commit")}
+    found = plain | (config.get("versions") or {}) | (config.get("hardware") or {})
+    found["candidates contained by"] = config.get("isolation")
+    found["not exercised by this backend"] = config.get("not_exercised")
+    return [
+        (name.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+        for name, value in found.items()
+        if value
+    ]
+
+
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 

@@ -3,11 +3,11 @@
 
 const STATUS = { p: "pass", f: "fail", u: "unjudged" };
 const MARK = { pass: "✓", fail: "✗", unjudged: "?" };
-const SIMULATED = { offline: "simulation", recorded: "recorded answers" };
+const words = { labels: {}, kinds: {}, tiers: {} }; // of authors, failure kinds and tiers; filled from the index
 
 const byId = (id) => document.getElementById(id);
 
-/** An element. `attributes` may hold listeners (onclick) and `class`; children are elements or text, empty ones skipped. */
+/** An element. `attributes` may hold listeners (onclick) and `class`; children are elements, text or lists of them, empty ones skipped. */
 function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -15,7 +15,7 @@ function h(tag, attributes, ...children) {
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false && child !== "") element.append(child);
   }
   return element;
@@ -30,9 +30,9 @@ async function unpack(block) {
   return new Response(stream).json();
 }
 
-const chip = (status, words) => h("span", { class: `chip ${status}` }, `${MARK[status] || ""} ${words || status}`);
+const chip = (status, text) => h("span", { class: `chip ${status}` }, `${MARK[status] || ""} ${text || status}`);
 
-const label = (author) => (SIMULATED[author] ? [" ", h("span", { class: "label" }, SIMULATED[author])] : []);
+const label = (author) => (words.labels[author] ? [" ", h("span", { class: "label" }, words.labels[author])] : []);
 
 const episodeLink = (id) => `#/episode/${encodeURIComponent(id)}`;
 

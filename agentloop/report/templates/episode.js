@@ -4,17 +4,17 @@ const ROWS = 64; // elements of an output shown at first
 
 /** The page of an episode. `details` is null where the page holds none. */
 function episodeView(episode, details, texts, neighbours, back) {
-  const go = (other, words) => (other ? h("a", { href: episodeLink(other.id) }, words) : h("span", { class: "muted" }, words));
+  const go = (other, text) => (other ? h("a", { href: episodeLink(other.id) }, text) : h("span", { class: "muted" }, text));
   const about = [["model", episode.model], ["strategy", episode.strategy], ["feedback", episode.feedback], ["sample", episode.sample]];
-  return [
+  return h("div", {},
     h("div", { class: "bar-line" }, h("a", { href: back }, "← all episodes"), go(neighbours[0], "previous"), go(neighbours[1], "next")),
     h("h1", { tabindex: "-1" }, episode.task, label(episode.author)),
     h("p", { class: "muted" }, about.map(([name, value]) => `${name} ${value}`).join(" · ")),
     h("p", {}, `${episode.outcome[0].toUpperCase()}${episode.outcome.slice(1)}: `,
       episode.rounds.map((round, at) => [at ? " → " : "", chip(episode.stated[at], `round ${round.round}`)]).flat()),
     details ? details.map((detail, at) => roundView(episode, details, at, texts))
-      : h("p", {}, "This page is too small for the details of this episode: ", h("code", {}, `agentloop show ${document.body.dataset.run} ${episode.id}`)),
-  ].flat();
+      : h("p", {}, "This page has no room for the details of this episode: ", h("code", {}, `agentloop show ${document.body.dataset.run} ${episode.id}`)),
+  );
 }
 
 function roundView(episode, details, at, texts) {
@@ -23,14 +23,14 @@ function roundView(episode, details, at, texts) {
   const before = at ? texts[details[at - 1].source] : null, source = texts[detail.source];
   const failure = detail.score && detail.score.failure;
   const fold = (title, open, ...content) => h("details", { open }, h("summary", {}, title), content);
-  return h("section", { class: "round", id }, 
+  return h("section", { class: "round", id },
     h("h2", {}, `Round ${round.round} `, chip(status, `${status} over the stated tiers`), chip(STATUS[round.status], `${STATUS[round.status]} over the ${detail.domain} domain`), " ",
       h("a", { class: "here", href: `${episodeLink(episode.id)}/${round.round}`, "aria-label": "link to this round" }, "#")),
     failure ? failureView(failure) : status === "pass" ? h("p", {}, `Right on all ${detail.score ? detail.score.cases_run : 0} cases of the score stream.`) : null,
     detail.facts.fault ? h("p", {}, `Infrastructure: ${detail.facts.fault}`) : null,
     detail.example ? fold("Counterexample", true, counterexampleView(detail.example, detail.replay)) : null,
     before !== null ? fold("What changed since the round before", true, before === source ? h("p", {}, "Nothing: the same source.") : differenceView(before, source)) : null,
-    source ? fold(`Source (${source.split("\n").length} lines)`, at === 0, painted(source, blamedLines(failure ? `${failure.message} ${failure.detail || ""}` : ""))) : h("p", {}, "No source: no code was found in the answer."),
+    source ? fold(`Source (${source.trimEnd().split("\n").length} lines)`, at === 0, painted(source, blamedLines(failure ? `${failure.message} ${failure.detail || ""}` : ""))) : h("p", {}, "No source: no code was found in the answer."),
     fold("Verdicts", false, verdictTables(detail)),
     fold(at ? "Prompt, with the feedback" : "Prompt", false, detail.messages.map(([role, text], place) => [h("h3", {}, role), h("pre", {}, texts[text])]).flat()),
     fold("Answer", false, h("pre", {}, texts[detail.answer])),
@@ -40,11 +40,12 @@ function roundView(episode, details, at, texts) {
 
 function failureView(failure) {
   return h("div", {}, h("p", {}, h("b", {}, failure.kind), " in tier ", h("b", {}, failure.tier), failure.loud ? " (loud): " : " (silent): ", failure.message),
+    h("p", { class: "muted" }, words.kinds[failure.kind], ` Tier ${failure.tier}: ${words.tiers[failure.tier]}.`),
     failure.detail ? h("pre", {}, failure.detail) : null);
 }
 
 function verdictTables(detail) {
-  const row = (name, status, words) => h("tr", {}, h("td", { class: "text" }, name), h("td", {}, status ? chip(status) : "–"), h("td", { class: "text" }, words));
+  const row = (name, status, text) => h("tr", {}, h("td", { class: "text" }, name), h("td", {}, status ? chip(status) : "–"), h("td", { class: "text" }, text));
   const stream = (title, verdict) => (verdict ? h("table", { class: "figures" }, h("caption", {}, title),
     h("tbody", {}, Object.entries(verdict.tiers).map(([tier, status]) => {
       const failure = verdict.failures[tier];
@@ -60,23 +61,29 @@ function verdictTables(detail) {
 }
 
 function facts(values) {
-  const words = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
+  const plain = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
   const given = Object.entries(values).filter(([, value]) => value !== null && value !== "");
-  return h("dl", {}, given.map(([name, value]) => [h("dt", {}, name), h("dd", {}, words(value))]).flat());
+  return h("dl", {}, given.map(([name, value]) => [h("dt", {}, name), h("dd", {}, plain(value))]).flat());
 }
 
 function counterexampleView(example, replay) {
-  const { task, stream, seed, index, ...shown } = example.case || {};
-  const pairs = (value) => Object.entries(value).map(([name, item]) => `${name}=${JSON.stringify(item)}`).join(", ") || "none";
-  const given = Object.entries(shown).map(([name, value]) => [name, value && typeof value === "object" ? pairs(value) : value]);
+  const found = example.original && (example.original.case || example.original);
   return [
     example.diagnosis ? h("p", {}, h("b", {}, "Pattern: "), example.diagnosis) : null,
-    h("p", {}, given.map(([name, value]) => `${name} ${value}`).join(" · ")),
+    h("p", {}, caseWords(example.case || {})),
+    found ? h("p", { class: "muted" }, `Found as: ${caseWords(found)}. Shrunk by ${example.executions} executions.`) : null,
     Object.entries(example.inputs || {}).map(([name, array]) => h("p", {}, h("code", {}, `${name} = ${arrayText(array)}`))),
     outputTables(example.got, example.expected),
     errorWords(example.stats || {}),
     replay ? [h("p", {}, "Run it again, in a fresh process:"), command(replay)] : null,
-  ].flat(2);
+  ];
+}
+
+/** A case in words. Its values, if it holds any, are told as inputs; the rest of it is in the replay's token. */
+function caseWords(drawn) {
+  const kept = ["tier", "form", "dims", "dtype", "layout", "regime", "keywords"].filter((name) => drawn[name] !== undefined);
+  const pairs = (value) => Object.entries(value).map(([name, item]) => `${name}=${JSON.stringify(item)}`).join(", ") || "none";
+  return kept.map((name) => `${name} ${typeof drawn[name] === "object" ? pairs(drawn[name]) : drawn[name]}`).join(" · ");
 }
 
 function errorWords(stats) {
@@ -109,7 +116,7 @@ function outputTables(got, expected) {
     const row = ([index, mine, right, worst]) => h("tr", { class: worst ? "worst" : null },
       h("td", {}, `[${index.join(", ")}]`), h("td", {}, mine), h("td", {}, right));
     const body = h("tbody", {}, rows.slice(0, ROWS).map(row));
-    const heads = ["element", "got", "expected"].map((words) => h("th", {}, words));
+    const heads = ["element", "got", "expected"].map((text) => h("th", {}, text));
     return rows.length ? h("div", { class: "wide" }, h("table", { class: "values" }, h("caption", {}, title), h("thead", {}, h("tr", {}, heads)), body)) : h("p", {}, title);
   });
 }

@@ -42,15 +42,15 @@ class List {
   filters(values) {
     this.search = h("input", { type: "search", placeholder: "any part of an id, a kind, a tier", oninput: () => this.set("search", this.search.value) });
     this.selects = {};
-    const select = (key, words, options) => {
+    const select = (key, title, options) => {
       this.selects[key] = h("select", { onchange: (event) => this.set(key, event.target.value) },
         h("option", { value: "" }, "all"), options.map((value) => h("option", { value }, value)));
-      return h("label", {}, words, this.selects[key]);
+      return h("label", {}, title, this.selects[key]);
     };
-    const choices = Object.entries(CHOICES).map(([key, words]) => {
+    const choices = Object.entries(CHOICES).map(([key, title]) => {
       const known = [...values(key)].filter(Boolean);
       const options = key === "outcome" ? OUTCOMES.filter((value) => known.includes(value)) : known.sort(compare);
-      return options.length > 1 || key === "kind" ? select(key, words, options) : null;
+      return options.length > 1 || key === "kind" ? select(key, title, options) : null;
     });
     const profile = select("illusion", "illusion under", this.index.profiles);
     this.cell = h("span", {});

@@ -1,6 +1,5 @@
 // Opens the index, follows the address, listens to keys.
 
-const PLAIN = "agentloop";
 let list = null;
 let blocks = [];
 let opened = null; // the episode that is looked at
@@ -26,8 +25,8 @@ async function openEpisode(id, round) {
   opened = { episode, neighbours };
   byId("overview").hidden = true;
   byId("episode").hidden = false;
-  byId("episode").replaceChildren(...episodeView(episode, rounds, texts, neighbours, list.address()));
-  document.title = `${episode.task} · ${PLAIN}`;
+  byId("episode").replaceChildren(episodeView(episode, rounds, texts, neighbours, list.address()));
+  document.title = `${episode.task} · agentloop`;
   const target = round !== undefined && byId(`round-${round}`);
   if (target) target.scrollIntoView();
   else scrollTo(0, 0);
@@ -40,14 +39,14 @@ function showOverview(target) {
   byId("episode").hidden = true;
   byId("episode").replaceChildren();
   byId("overview").hidden = false;
-  document.title = `${PLAIN}: ${document.body.dataset.run}`;
+  document.title = `agentloop: ${document.body.dataset.run}`;
   if (target) {
     for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
     const set = target.closest(".cards");
     if (set) document.querySelector(`input[name=set][value=${set.className.split("set-")[1]}]`).checked = true;
     target.scrollIntoView();
   }
-  const row = before && byId("list").querySelector(`a[href="${CSS.escape ? episodeLink(before.episode.id) : ""}"]`);
+  const row = before && byId("list").querySelector(`a[href="${episodeLink(before.episode.id)}"]`);
   if (row) { row.focus({ preventScroll: true }); row.scrollIntoView({ block: "center" }); }
 }
 
@@ -97,6 +96,7 @@ async function start() {
     return;
   }
   const index = await unpack(byId("index"));
+  Object.assign(words, index.words);
   derive(index);
   list = new List(index, byId("list"));
   list.draw();
