@@ -291,7 +291,6 @@ def _worst(
         excess = np.abs(value - reference) / np.maximum(bound, np.finfo(np.float64).tiny)
     excess = np.where(np.isnan(excess), np.where(wrong, np.inf, 0.0), excess)
     excess = np.where(wrong, 1.0 + excess, np.where(quantity.judged, np.minimum(excess, 1.0), -1.0)).reshape(-1)
-    order = np.argsort(-excess, kind="stable")[:WORST]
     same = shown.shape == quantity.values.shape
     return [
         {
@@ -299,8 +298,17 @@ def _worst(
             "got": plain((shown if same else got).reshape(-1)[place]),
             "expected": plain(quantity.values.reshape(-1)[place]),
         }
-        for place in order
+        for place in _largest(excess, WORST)
     ]
+
+
+def _largest(values: np.ndarray, count: int) -> np.ndarray:
+    """Places of the `count` largest values, largest first and equal ones in their order, without sorting all of them."""
+    if values.size <= count:
+        return np.argsort(-values, kind="stable")
+    least = np.partition(values, values.size - count)[values.size - count]
+    above, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
+    return np.concatenate([above[np.argsort(-values[above], kind="stable")], equal])[:count]
 
 
 def plain(value: Any) -> Any:

@@ -34,6 +34,7 @@ class Child:
     supervisor: socket.socket  # told how the process ended; its closing by the judge ends the process
     scratch: str
     cache: str  # shared with other processes of the same candidate, or ""
+    killed: bool = False
 
 
 class Parent:
@@ -106,7 +107,7 @@ class Parent:
     def _serve_once(self) -> None:
         watched: dict[int, Child | None] = {self.control.fileno(): None}
         for child in self.children:
-            watched |= {child.pidfd: child, child.supervisor.fileno(): child}
+            watched |= {child.pidfd: child} if child.killed else {child.pidfd: child, child.supervisor.fileno(): child}
         poller = select.poll()
         for fd in watched:
             poller.register(fd, select.POLLIN)
@@ -114,9 +115,13 @@ class Parent:
             ready = watched[fd]
             if ready is None:
                 self._order()
-            elif ready in self.children:
-                os.kill(ready.pid, signal.SIGKILL)
+            elif ready not in self.children:
+                continue  # buried a moment ago, its id may be another's
+            elif fd == ready.pidfd:
                 self._bury(ready)
+            else:  # ending takes milliseconds, in which others may be forked
+                os.kill(ready.pid, signal.SIGKILL)
+                ready.killed = True
 
     def _order(self) -> None:
         """One order: fork a process that gets the first two of three descriptors: channel, arena, supervisor."""

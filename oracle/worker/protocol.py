@@ -130,7 +130,7 @@ class Session(Protocol):
         ...
 
     def close(self) -> None:
-        """Kill the process group and free everything; safe to call twice."""
+        """Kill the process group; it is gone, and all that it left, a few milliseconds later. Safe to call twice."""
         ...
 
 

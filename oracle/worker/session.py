@@ -73,14 +73,13 @@ class WorkerSession:
         with spending("ship"):
             outcome = self._call(call, started + timeout)
         if outcome.status in (TIMEOUT, MEMORY, CRASHED):
-            self._end()
+            self.close()
             self._ended = Outcome(CRASHED, message="the process ended in an earlier call", findings=outcome.findings)
         return _timed(outcome, started)
 
     def close(self) -> None:
-        """Kill the process; waits until nothing of it is left."""
-        if not self._closed:
-            self._end()
+        """Kill the process. The warm parent sees to it that nothing of it is left, a few milliseconds later."""
+        self._end(wait=False)
 
     def _load(self, timeout: float) -> Outcome | None:
         """Wait for the process, have the source executed; the outcome of every call where that failed, else None."""
@@ -102,7 +101,7 @@ class WorkerSession:
         if raised is None:
             self._early = findings
             return None
-        self._end()
+        self.close()
         return _timed(raised, started, findings)
 
     def _greet(self, deadline: float) -> None:
@@ -204,15 +203,15 @@ class WorkerSession:
             return Outcome(CRASHED, message="closed the channel that carries its results, or was killed")
         return Outcome(CRASHED, message=f"ended by {signal.Signals(-code).name}")
 
-    def _end(self) -> int | None:
-        """Kill, wait for the warm parent's word on how it ended (None where that is missing), free everything."""
+    def _end(self, wait: bool = True) -> int | None:
+        """Kill and free everything; the warm parent's word on how it ended, None where that is missing or not waited for."""
         if self._closed:
             return None
         self._closed = True
         with spending("end"):
-            return self._bury()
+            return self._bury(wait)
 
-    def _bury(self) -> int | None:
+    def _bury(self, wait: bool) -> int | None:
         code = None
         if self._pidfd is not None:
             # a process that has ended by itself keeps its own exit status
@@ -221,7 +220,7 @@ class WorkerSession:
         with suppress(OSError, ValueError, KeyError):
             self._supervisor.shutdown(socket.SHUT_WR)
             self._supervisor.settimeout(END_SECONDS)
-            while data := self._supervisor.recv(4096):
+            while wait and (data := self._supervisor.recv(4096)):
                 code = json.loads(data).get("code", code)
         self._supervisor.close()
         self._channel.close()

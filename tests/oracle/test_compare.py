@@ -9,7 +9,7 @@ from answers import inputs_of, raw, returned, task_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracle.compare import compare, wrong_elements
+from oracle.compare import WORST, _largest, compare, wrong_elements
 from oracle.dtypes import FLOATS, NUMPY
 from oracle.errors import InfrastructureError
 from oracle.poison import pattern
@@ -351,3 +351,10 @@ def test_references_are_computed_once_and_bounded():
         cache.get(task, inputs_of(task, seed=seed))
     cache.get(task, small)
     assert len(calls) == 41, "the oldest entry had to go"
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 7.0, np.inf]), max_size=60))
+def test_the_worst_elements_are_those_of_a_stable_sort(excess: list[float]):
+    values = np.array(excess)
+    whole = np.argsort(-values, kind="stable")[:WORST]
+    assert _largest(values, WORST).tolist() == whole.tolist()
