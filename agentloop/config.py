@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from agentloop.budget import Price
 from agentloop.errors import UsageError
 
 HOSTED = "https://api.openai.com/v1"
@@ -21,8 +22,12 @@ KEY_VARIABLES = ("AGENTLOOP_API_KEY", "OPENAI_API_KEY")
 
 Arm = Literal["none", "verdict", "naive", "error", "counterexample", "minimized"]
 
-# Settings that change neither a request nor a verdict: a resumed run may have other values for these.
-NEUTRAL = frozenset({"name", "runs_dir", "concurrency", "workers", "timeout", "tries", "requests_per_minute"})
+# Settings that change neither a request nor a verdict, and that a resume may therefore give anew.
+ADJUSTABLE = (
+    *("concurrency", "workers", "timeout", "tries", "requests_per_minute", "key_variable"),
+    *("budget_requests", "budget_tokens", "budget_money", "prices"),
+)
+NEUTRAL = frozenset({"name", "runs_dir", *ADJUSTABLE})
 
 # A recorded answer was given once, to a fixed prompt: these settings are not free.
 RECORDED: dict[str, Any] = {"prompt_strategy": "recorded", "feedback": "none", "samples": 1, "rounds": 1}
@@ -35,8 +40,12 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     model: str = Field("offline", min_length=1, description="a model's name, offline, or recorded:PATH")
+    label: str = Field("", description="what records call the model; its name unless given")
     base_url: str | None = Field(
         None, description="OpenAI-compatible endpoint (default: OPENAI_BASE_URL, else OpenAI's)"
+    )
+    key_variable: str | None = Field(
+        None, description=f"environment variable with the endpoint's key (default: {' or '.join(KEY_VARIABLES)})"
     )
     tasks: str = Field("seed/*", description="comma-separated globs over task ids")
     task_dirs: tuple[str, ...] = Field((), description="more folders of task suites")
@@ -45,6 +54,16 @@ class Settings(BaseModel):
     feedback: Arm = Field(
         "minimized",
         description="what a failed attempt tells the author: none, verdict, naive, error, counterexample or minimized",
+    )
+    history: Literal["last", "all"] = Field(
+        "last",
+        description="what a later request repeats of its episode: the last answer and what was told of it, or all",
+    )
+    prompt_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="about the most tokens of a prompt; earlier answers, the traceback and the last answer are shortened, "
+        "in this order, the request and the counterexample never",
     )
     samples: int = Field(1, ge=1, description="independent episodes per task")
     rounds: int = Field(3, ge=1, description="most attempts per episode, the first included")
@@ -57,6 +76,18 @@ class Settings(BaseModel):
     timeout: float = Field(600.0, gt=0, description="seconds one request may take in all")
     tries: int = Field(6, ge=1, description="most tries per request before it counts as an infrastructure fault")
     requests_per_minute: float | None = Field(None, gt=0, description="rate limit on requests; none unless set")
+    budget_requests: int | None = Field(None, ge=1, description="stop before this many requests are exceeded")
+    budget_tokens: int | None = Field(
+        None, ge=1, description="stop before this many tokens of prompts and answers are exceeded"
+    )
+    budget_money: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="stop before this much money is exceeded, at --prices"
+    )
+    prices: dict[str, Price] = Field(
+        default_factory=dict,
+        description='TOML file: a table per model with the prices of a million tokens, as "MODEL" = {prompt = 2.5, '
+        "completion = 10}; a TOML of settings may hold the tables itself",
+    )
     concurrency: int = Field(8, ge=1, description="requests in flight at once")
     workers: int = Field(2, ge=1, description="candidates judged at once")
     backend: Literal["auto", "interpreter", "cuda"] = Field(
@@ -76,6 +107,11 @@ class Settings(BaseModel):
     @classmethod
     def _join(cls, value: Any) -> Any:
         return ",".join(value) if isinstance(value, list) and all(isinstance(glob, str) for glob in value) else value
+
+    @field_validator("prices", mode="before")
+    @classmethod
+    def _price_file(cls, value: Any) -> Any:
+        return read_toml(value, "--prices") if isinstance(value, (str, Path)) else value
 
     @field_validator("name")
     @classmethod
@@ -103,6 +139,11 @@ class Settings(BaseModel):
         if taken:
             raise ValueError(f"must not set {', '.join(taken)}: the loop sends one request per answer")
         return value
+
+    @property
+    def called(self) -> str:
+        """What records call the model."""
+        return self.label or self.model
 
     @property
     def builtin(self) -> bool:
@@ -134,7 +175,7 @@ def load(file: str | Path | None, given: Mapping[str, Any]) -> Settings:
 
     Raises UsageError with one line that names the option and what is allowed.
     """
-    values = {} if file is None else _read_toml(Path(file))
+    values = {} if file is None else read_toml(file, "--config")
     values |= {key: value for key, value in given.items() if value is not None and value != ()}
     if str(values.get("model", "")).startswith("recorded:"):
         _fix_recorded(values)
@@ -152,9 +193,9 @@ def build(values: Mapping[str, Any], source: str) -> Settings:
         return Settings(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        field = str(first["loc"][0])
+        field, *place = map(str, first["loc"])
         message = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{option(field)}: {message}, got {first['input']!r}") from None
+        raise UsageError(f"{' '.join([option(field), *place])}: {message}, got {first['input']!r}") from None
 
 
 def option(field: str) -> str:
@@ -183,24 +224,26 @@ def parse_extra_body(text: str | None) -> dict[str, Any] | None:
     return value
 
 
-def api_key() -> str:
+def api_key(variable: str | None = None) -> str:
     """The key for a real model, from the environment alone. Raises UsageError where there is none."""
-    for variable in KEY_VARIABLES:
-        if os.environ.get(variable):
-            return os.environ[variable]
+    variables = KEY_VARIABLES if variable is None else (variable,)
+    for name in variables:
+        if os.environ.get(name):
+            return os.environ[name]
     raise UsageError(
-        "no API key: set OPENAI_API_KEY (or AGENTLOOP_API_KEY); a local server takes any string, "
-        "as in `export OPENAI_API_KEY=none`; without a key, try --model offline"
+        f"no API key: set {' or '.join(reversed(variables))}; a local server takes any string, "
+        f"as in `export {variables[-1]}=none`; without a key, try --model offline"
     )
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: str | Path, option: str) -> dict[str, Any]:
+    """A TOML file that `option` names. Raises UsageError where there is none or it is none."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"--config {path}: {error.strerror}") from None
+        raise UsageError(f"{option} {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"--config {path} is not TOML: {error}") from None
+        raise UsageError(f"{option} {path} is not TOML: {error}") from None
 
 
 def _fix_recorded(values: dict[str, Any]) -> None:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentloop.failures import MAX_DETAIL
-from agentloop.tokens import estimated_tokens
+from agentloop.tokens import PER_MESSAGE, estimated_tokens
 
 MAX_ANSWER = 24_000  # characters of the author's own answer that are repeated to it
 DETAILS = (MAX_DETAIL, MAX_DETAIL // 4, 0)  # bytes of the traceback that are told, in the order tried
+FRAME = 128  # bytes that stand around a repeated answer at most: its fence, the words on what was left out
 LEFT_OUT = "(an earlier answer, left out here)"
 
 Message = dict[str, str]
@@ -68,6 +69,12 @@ def _ever_shorter(earlier: list[Turn], last: Callable[[int, int], Turn]) -> Iter
         earlier.pop(0)
         yield [*earlier, whole]
     yield from ([last(MAX_ANSWER, detail)] for detail in DETAILS[1:])
+
+
+def most_repeated(answer: int | None) -> int:
+    """A bound on the tokens of one turn without what is told: an answer of at most `answer` tokens, said back."""
+    whole = 4 * MAX_ANSWER  # bytes
+    return 2 * PER_MESSAGE + FRAME + (whole if answer is None else min(answer, whole))
 
 
 def cut_middle(text: str, most: int = MAX_ANSWER) -> str:

@@ -50,7 +50,7 @@ class Judging:
     """Asks the judge in a pool of `workers` threads. Equal questions are judged once per run, resumes included."""
 
     def __init__(self, judge: Judge, store: Store, workers: int, *, seed: int, domain: str) -> None:
-        self.judge, self.store, self.seed, self.domain = judge, store, seed, domain
+        self.judge, self.store, self.workers, self.seed, self.domain = judge, store, workers, seed, domain
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="judge")
         self._flights: Flights[Verdict] = Flights()
         self._known: dict[Question, Verdict | str] = {}  # a verdict, or the recorded attempt that holds it

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agentloop import Answer, Prompt, Prompter
-from agentloop.config import Settings
+from agentloop.budget import BudgetReached
 from agentloop.episodes import Episode, request_for
 from agentloop.errors import EpisodeFault, InfrastructureError, UsageError
 from agentloop.extraction import Extraction, extract
@@ -25,17 +25,21 @@ from agentloop.replies import Replies
 from agentloop.store import Store
 from oracle.verdict import PASS, NaiveResult, Verdict
 
-FAULTS_IN_A_ROW = 3  # at one stage, with no success between: the run stops, it would only go on failing
+FAULTS_IN_A_ROW = 3  # of the judge or of one model's requests, with no success between: it would only go on failing
 NAIVE = "kernelbench"  # the profile of feedback arm `naive` and of stop = "naive"
 
 
 @dataclass
 class Outcome:
-    """How a run ended: attempts owed to infrastructure faults, and those recorded as unjudged."""
+    """How a run ended: attempts owed to infrastructure faults, those recorded as unjudged, episodes given up because
+    their model was down, and episodes that the budget left undone (`budget` says which)."""
 
     owed: list[str] = field(default_factory=list)
     last_fault: str = ""
     unjudged: int = 0
+    given_up: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    budget: str = ""
 
 
 class Loop:
@@ -43,61 +47,73 @@ class Loop:
 
     def __init__(
         self,
-        settings: Settings,
         store: Store,
-        replies: Replies,
+        replies: Mapping[str, Replies],
         judging: Judging,
-        prompter: Prompter,
+        prompters: Mapping[tuple[str, str], Prompter],
         progress: RunProgress,
         about: dict[str, Any],
     ) -> None:
-        """`about` holds what every attempt of the run says of it: author, oracle_version, tolerance, backend."""
-        self.settings, self.store, self.replies, self.judging = settings, store, replies, judging
-        self.prompter, self.progress, self.about = prompter, progress, about
+        """`replies` by what a condition's model is called, `prompters` by prompt strategy and feedback arm; `about` holds
+        what every attempt of the run says of it: oracle_version, tolerance, backend."""
+        self.store, self.replies, self.judging, self.prompters = store, replies, judging, prompters
+        self.progress, self.about = progress, about
         self.outcome = Outcome()
-        self._in_a_row: Counter[str] = Counter()
+        self._in_a_row: Counter[tuple[str, str]] = Counter()  # faults by stage and model
 
     async def run(self, episodes: Iterable[Episode]) -> Outcome:
         """All episodes. Raises UsageError or InfrastructureError where the run cannot go on; what is recorded stays."""
-        waiting = iter(episodes)
-
-        async def lane() -> None:
-            for episode in waiting:
-                await self.finish(episode)
-                self.progress.ended()
-
+        by_model: defaultdict[str, list[Episode]] = defaultdict(list)
+        for episode in episodes:
+            by_model[episode.settings.called].append(episode)
         try:
             async with asyncio.TaskGroup() as lanes:
-                for _ in range(self.settings.concurrency + 2 * self.settings.workers):
-                    lanes.create_task(lane())
+                for model, group in by_model.items():
+                    waiting = iter(group)
+                    for _ in range(self.replies[model].concurrency + 2 * self.judging.workers):
+                        lanes.create_task(self.lane(waiting))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
-            self.replies.stop()
+            for replies in self.replies.values():
+                replies.stop()
             self.judging.stop()
         self.outcome.unjudged = sum(attempt.status_stated == "unjudged" for attempt in self.store.attempts.values())
         return self.outcome
 
+    async def lane(self, waiting: Iterator[Episode]) -> None:
+        """One episode of a model after another; models have lanes of their own, so that a slow one holds up no other."""
+        for episode in waiting:
+            if self.down("request", episode.settings.called):
+                self.outcome.given_up.append(episode.id)
+            else:
+                await self.finish(episode)
+            self.progress.ended()
+
     async def finish(self, episode: Episode) -> None:
-        """One episode to its end, or to an infrastructure fault: then its next attempt is owed."""
-        round_ = 0
+        """One episode to its end, to an infrastructure fault (then its next attempt is owed) or to the budget's end."""
+        settings, task, round_ = episode.settings, episode.task, 0
+        replies, prompter = self.replies[settings.called], self.prompters[settings.prompt_strategy, settings.feedback]
         try:
-            prompt = self.prompter.first(episode.task)
+            prompt = prompter.first(task)
             shown: frozenset[str] = frozenset()
-            for round_ in range(self.settings.rounds):
-                answer = await self.replies.get(request_for(self.settings, episode, round_, prompt))
-                self._in_a_row["request"] = 0
-                found = extract(answer.text, episode.task.entry)
+            for round_ in range(settings.rounds):
+                answer = await replies.get(request_for(episode, round_, prompt))
+                self._in_a_row["request", settings.called] = 0
+                found = extract(answer.text, task.entry)
                 attempt = await self.attempt(episode, round_, prompt, answer, found, shown)
-                self._in_a_row["judge"] = 0
+                self._in_a_row["judge", ""] = 0
                 told = restore(attempt, "feedback")
-                if self.ends(attempt, told) or round_ == self.settings.rounds - 1:
+                if self.ends(episode, round_, attempt.naive, attempt.tiers_stated, told):
                     return
                 naive = NaiveResult(**attempt.naive[NAIVE])
-                shown |= shown_inputs(episode.task, episode.feedback, told)
-                prompt = self.prompter.next(episode.task, prompt, answer.text, found.source, told, naive)
+                shown |= shown_inputs(task, episode.feedback, told)
+                prompt = prompter.next(task, prompt, answer.text, found.source, told, naive)
         except EpisodeFault as fault:
-            self.owe(episode.attempt_id(round_), fault)
+            self.owe(episode, round_, fault)
+        except BudgetReached as reached:
+            self.outcome.left.append(episode.id)
+            self.outcome.budget = str(reached)
 
     async def attempt(
         self, episode: Episode, round_: int, prompt: Prompt, answer: Answer, found: Extraction, shown: frozenset[str]
@@ -122,8 +138,9 @@ class Loop:
             task_hash=episode.task.digest,
             sample=episode.sample,
             round=round_,
-            domain=self.settings.domain,
-            seed=self.settings.seed,
+            author=self.replies[episode.settings.called].kind,
+            domain=episode.settings.domain,
+            seed=episode.settings.seed,
             tiers_stated=list(prompt.tiers_stated),
             prompt_id=prompt.prompt_id,
             response_id=answer.request_id,
@@ -153,31 +170,46 @@ class Loop:
             excluded=frozenset(),
             forbidden=forbidden,
         )
-        last = round_ == self.settings.rounds - 1
+        last = round_ == episode.settings.rounds - 1
         questions = [scoring] if last else [scoring, telling]
         verdicts = await asyncio.gather(*(self.judging.verdict(task, source, question) for question in questions))
         records = [to_record(v, q, self.store) for v, q in zip(verdicts, questions, strict=True)]
+        naive = {name: asdict(result) for name, result in verdicts[0].naive.items()}
         return {
             "status": verdicts[0].status,
             "status_stated": verdicts[0].status_over(prompt.tiers_stated),
-            "naive": {name: asdict(result) for name, result in verdicts[0].naive.items()},
+            "naive": naive,
             "score": records[0],
             "feedback_verdict": None if last else records[1],
+            "ends": self.ends(episode, round_, naive, prompt.tiers_stated, None if last else verdicts[1]),
             "timings": {q.stream: round(v.seconds, 3) for v, q in zip(verdicts, questions, strict=True)},
         }
 
-    def ends(self, attempt: Attempt, told: Verdict | None) -> bool:
-        """Whether the episode ends with this attempt: in every arm by the feedback stream over the stated tiers."""
-        if self.settings.stop == "naive":
-            return attempt.naive[NAIVE]["status"] == PASS
-        return told is not None and told.status_over(tuple(attempt.tiers_stated)) == PASS
+    def ends(
+        self,
+        episode: Episode,
+        round_: int,
+        naive: Mapping[str, Mapping[str, str]],
+        stated: Iterable[str],
+        told: Verdict | None,
+    ) -> bool:
+        """Whether an attempt is its episode's last: in every arm by the feedback stream over the stated tiers."""
+        if round_ == episode.settings.rounds - 1:
+            return True
+        if episode.settings.stop == "naive":
+            return naive[NAIVE]["status"] == PASS
+        return told is not None and told.status_over(tuple(stated)) == PASS
 
-    def owe(self, attempt_id: str, fault: EpisodeFault) -> None:
-        """Book a fault; after several in a row at one stage the run stops."""
+    def owe(self, episode: Episode, round_: int, fault: EpisodeFault) -> None:
+        """Book a fault. After several in a row the run stops, or, where other models answer, that model's part of it."""
+        attempt_id, model = episode.attempt_id(round_), episode.settings.called
         self.store.fault(attempt_id, fault.stage, str(fault), fault.detail)
         self.progress.fault(attempt_id, str(fault))
         self.outcome.owed.append(attempt_id)
         self.outcome.last_fault = str(fault)
-        self._in_a_row[fault.stage] += 1
-        if self._in_a_row[fault.stage] >= FAULTS_IN_A_ROW:
+        self._in_a_row[fault.stage, model if fault.stage == "request" else ""] += 1
+        if self.down("judge", "") or all(self.down("request", called) for called in self.replies):
             raise InfrastructureError(f"stopped after {FAULTS_IN_A_ROW} {fault.stage} faults in a row; last: {fault}")
+
+    def down(self, stage: str, model: str) -> bool:
+        return self._in_a_row[stage, model] >= FAULTS_IN_A_ROW

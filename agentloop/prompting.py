@@ -26,6 +26,7 @@ from agentloop.views import task_view
 from oracle.schema import TIERS, Task
 from oracle.verdict import FAILURE_KINDS, NaiveResult, Verdict
 
+TEMPLATES = (".j2", ".toml", ".py")  # suffixes of files that prompts are made of
 HIDDEN = "_"  # folders whose name begins so hold shared parts
 
 ARMS = ("none", "verdict", "naive", "error", "counterexample", "minimized")
@@ -58,7 +59,7 @@ class Prompter:
         history: str = "last",
         budget: int | None = None,
     ) -> None:
-        folders = _folders(prompt_dirs)
+        self._folders = folders = _folders(prompt_dirs)
         self.strategy = find_strategy(strategy, prompt_dirs)
         self.feedback, self.history, self.budget = feedback, history, budget
         self.arm = _arm(feedback, folders)
@@ -71,6 +72,18 @@ class Prompter:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+
+    @property
+    def digest(self) -> str:
+        """A digest of the files behind the prompts: the strategy's, the arm's, and the shared parts of every folder."""
+        found = hashlib.blake2b(digest_size=8)
+        arm = _first(self._folders, f"feedback/{self.feedback}/arm.toml", "--feedback").parent
+        shared = [folder / "_shared" for folder in self._folders]
+        for place in (self.strategy.folder, arm, *shared):
+            for path in sorted(file for file in place.rglob("*") if file.suffix in TEMPLATES):
+                found.update(f"{path.relative_to(place)}\0".encode() + path.read_bytes())
+        found.update(json.dumps(self._meanings, sort_keys=True).encode())
+        return found.hexdigest()
 
     def first(self, task: Task) -> Prompt:
         """The first request: the strategy's system and user message. It is never shortened: UsageError where it is over

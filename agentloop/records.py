@@ -27,8 +27,10 @@ class Usage(Record):
 class RequestSent(Record):
     event: Literal["sent"] = "sent"
     request_id: str  # key over endpoint, model, sampling parameters, messages, sample index
-    model: str
+    model: str  # as attempts call it
     sample: int = 0  # the sample index that the request stands for
+    most_prompt_tokens: int | None = None  # bounds on what it may use
+    most_completion_tokens: int | None = None
     time: float  # unix seconds
 
 
@@ -39,6 +41,8 @@ class RequestDone(Record):
     tries: int
     retries: list[dict[str, Any]] = Field(default_factory=list)  # each with reason, status, waited seconds
     error: str | None = None
+    prompt_tokens: int | None = None  # as the response's `usage` says
+    completion_tokens: int | None = None
     seconds: float = 0.0
     time: float
 
@@ -107,6 +111,7 @@ class Attempt(Record):
     feedback_verdict: StreamVerdict | None = None  # None where no feedback stream was judged (recorded, last round…)
     status: Literal["pass", "fail", "unjudged"]  # the score stream over the run's domain
     status_stated: Literal["pass", "fail", "unjudged"]  # the score stream over tiers_stated: the headline
+    ends: bool | None = None  # whether its episode ended with it; None in attempts of older versions
     infrastructure_error: str | None = None
     usage: Usage = Field(default_factory=Usage)
     timings: dict[str, float] = Field(default_factory=dict)  # seconds: request, naive, score, feedback

@@ -6,23 +6,41 @@ import asyncio
 from typing import Any
 
 from agentloop import Answer, Author, Reply, Request
+from agentloop.budget import Budget, Use
 from agentloop.client import RequestFailed
 from agentloop.episodes import request_key
 from agentloop.flights import Flights
 from agentloop.store import Store
+from agentloop.tokens import most_answer_tokens, most_tokens
 
 
 class Replies:
     """The only way to an author. At most `concurrency` requests are on their way, so that a kill leaves at most that
-    many in doubt."""
+    many in doubt; each leaves only if the run's budget has room for it.
 
-    def __init__(self, store: Store, author: Author, endpoint: str, concurrency: int) -> None:
-        self.store, self.author, self.endpoint = store, author, endpoint
+    `kind` is what records call the author ("model", "offline" or "recorded"), `label` what they call its model where
+    that is not its name.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        author: Author,
+        endpoint: str,
+        concurrency: int,
+        *,
+        kind: str = "model",
+        label: str = "",
+        budget: Budget | None = None,
+    ) -> None:
+        self.store, self.author, self.endpoint, self.concurrency = store, author, endpoint, concurrency
+        self.kind, self.label, self.budget = kind, label, budget or Budget()
         self._gate = asyncio.Semaphore(concurrency)
         self._flights: Flights[Answer] = Flights()
 
     async def get(self, request: Request) -> Answer:
-        """Raises RequestFailed (booked, to be sent again on resume) or UsageError (the run cannot go on)."""
+        """Raises RequestFailed (booked, to be sent again on resume), BudgetReached (not sent) or UsageError (the run cannot
+        go on)."""
         request_id = request_key(self.endpoint, request)
         if self.store.has_response(request_id):
             return stored_answer(self.store.response(request_id))
@@ -32,15 +50,20 @@ class Replies:
         self._flights.cancel()
 
     async def _send(self, request_id: str, request: Request) -> Answer:
-        async with self._gate:
-            self.store.sent(request_id, request.model, request.sample)
+        model = self.label or request.model
+        most = most_tokens(request.messages), most_answer_tokens(request.parameters)
+        async with self._gate, self.budget.room(self.budget.use(model, *most)) as hold:
+            self.store.sent(request_id, model, request.sample, most)
             try:
                 reply = await self.author.ask(request, request_id)
             except RequestFailed as error:
+                hold.used = Use(requests=1)
                 self.store.failed(request_id, str(error), error.tries, error.retries)
                 raise
             self.store.save_response(request_id, self._record(request, reply), reply.tries, reply.retries)
-            return reply.answer
+            answer = reply.answer
+            hold.used = self.budget.answered(model, most, (answer.prompt_tokens, answer.completion_tokens))
+            return answer
 
     def _record(self, request: Request, reply: Reply) -> dict[str, Any]:
         answer = reply.answer

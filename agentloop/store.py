@@ -65,9 +65,9 @@ def read_config(path: Path) -> dict[str, Any]:
 class Store:
     """One open run folder. Every method that writes returns only when the data is on disk.
 
-    `attempts` maps attempt_id to what is recorded; `in_doubt` lists the requests that a kill left in doubt before this
-    opening. Raises UsageError for a foreign, damaged or locked folder (nothing changed), StorageError where it cannot
-    write.
+    `attempts` maps attempt_id to what is recorded; `requests` holds the lines of requests.jsonl as they were at this
+    opening; `in_doubt` lists the requests that a kill left in doubt before it. Raises UsageError for a foreign, damaged
+    or locked folder (nothing changed), StorageError where it cannot write.
     """
 
     def __init__(self, path: Path, config: dict[str, Any]) -> None:
@@ -80,6 +80,7 @@ class Store:
             self._attempts, self._requests, self._faults = self._logs
             self.attempts = _attempts(self._attempts)
             _check_requests(self._requests)
+            self.requests = self._requests.records
             self._prepare()
             self._stored = {file.stem for file in (path / "responses").glob("*.json")}
             self._candidates = {file.stem for file in (path / "candidates").glob("*.py")}
@@ -113,9 +114,20 @@ class Store:
         except (OSError, ValueError):
             raise UsageError(f"{path} is damaged; remove that file to have the request sent again") from None
 
-    def sent(self, request_id: str, model: str, sample: int) -> None:
-        """Log a request before it leaves."""
-        self._requests.append(_line(RequestSent(request_id=request_id, model=model, sample=sample, time=time.time())))
+    def sent(
+        self, request_id: str, model: str, sample: int, most: tuple[int | None, int | None] = (None, None)
+    ) -> None:
+        """Log a request before it leaves; `most` bounds the tokens of its prompt and of its answer."""
+        prompt, completion = most
+        record = RequestSent(
+            request_id=request_id,
+            model=model,
+            sample=sample,
+            most_prompt_tokens=prompt,
+            most_completion_tokens=completion,
+            time=time.time(),
+        )
+        self._requests.append(_line(record))
 
     def save_response(
         self, request_id: str, response: dict[str, Any], tries: int, retries: list[dict[str, Any]]
@@ -123,8 +135,7 @@ class Store:
         """Store a response whole, then book it."""
         write_json(self.path / "responses" / f"{request_id}.json", response)
         self._stored.add(request_id)
-        seconds = response.get("seconds", 0.0)
-        self._done(request_id, outcome="stored", tries=tries, retries=retries, seconds=seconds)
+        self._done(request_id, outcome="stored", tries=tries, retries=retries, **_figures(response))
 
     def failed(self, request_id: str, error: str, tries: int, retries: list[dict[str, Any]]) -> None:
         """Book a request that failed for good; a resume sends it again."""
@@ -184,8 +195,10 @@ class Store:
         except OSError as error:
             raise StorageError(f"cannot write {self.path}: {error.strerror}; nothing recorded is lost") from None
 
-    def _done(self, request_id: str, **fields: Any) -> None:
-        self._requests.append(_line(RequestDone(request_id=request_id, time=time.time(), **fields)))
+    def _done(self, request_id: str, **fields: Any) -> dict[str, Any]:
+        line = _line(RequestDone(request_id=request_id, time=time.time(), **fields))
+        self._requests.append(line)
+        return line
 
     def _book_doubts(self) -> list[str]:
         """Requests that were sent and neither stored nor booked as failed: log each, so that the count outlives this
@@ -199,11 +212,18 @@ class Store:
         doubts = []
         for request_id in open_ids:
             if request_id in self._stored:
-                self._done(request_id, outcome="stored", tries=1, note="booked on resume; its tries are not known")
+                note, figures = "booked on resume; its tries are not known", _figures(self.response(request_id))
+                self.requests.append(self._done(request_id, outcome="stored", tries=1, note=note, **figures))
             else:
                 self._requests.append(_line(RequestInDoubt(request_id=request_id, time=time.time())))
                 doubts.append(request_id)
         return doubts
+
+
+def _figures(response: dict[str, Any]) -> dict[str, Any]:
+    """What a `done` line repeats of its response."""
+    keys = ("prompt_tokens", "completion_tokens", "seconds")
+    return {key: response[key] for key in keys if response.get(key) is not None}
 
 
 def _line(record: BaseModel) -> dict[str, Any]:

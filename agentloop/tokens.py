@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 # Up to four letters, one digit, one other sign, a line's end with the indentation after it. Tokenizers join more of
 # prose; those that spell numbers digit by digit are met by this.
@@ -22,6 +23,12 @@ def estimated_tokens(messages: Messages) -> int:
 def most_tokens(messages: Messages) -> int:
     """A bound: a token stands for at least one byte of UTF-8."""
     return sum(PER_MESSAGE + utf8_bytes(message["content"]) for message in messages)
+
+
+def most_answer_tokens(parameters: Mapping[str, Any]) -> int | None:
+    """The most tokens that a request allows its answer; None where its parameters set no limit."""
+    limits = [parameters.get(key) for key in ("max_tokens", "max_completion_tokens")]
+    return min((limit for limit in limits if isinstance(limit, int)), default=None)
 
 
 def utf8_bytes(text: str) -> int:

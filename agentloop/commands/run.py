@@ -1,4 +1,4 @@
-"""`agentloop run` and `agentloop resume`."""
+"""`agentloop run`, `agentloop sweep` and `agentloop resume`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from agentloop import sweep as sweeps
 from agentloop.config import Settings, load, option, parse_extra_body
 from agentloop.store import find_run
 
 
 def register(app: typer.Typer) -> None:
     app.command("run")(run)
+    app.command("sweep")(sweep)
     app.command("resume")(resume)
 
 
@@ -28,12 +30,16 @@ def _help(name: str) -> Any:
 
 def run(
     model: Annotated[str | None, _help("model")] = None,
+    label: Annotated[str | None, _help("label")] = None,
     base_url: Annotated[str | None, _help("base_url")] = None,
+    key_variable: Annotated[str | None, _help("key_variable")] = None,
     tasks: Annotated[str | None, _help("tasks")] = None,
     task_dirs: Annotated[list[str] | None, _help("task_dirs")] = None,
     prompt_strategy: Annotated[str | None, _help("prompt_strategy")] = None,
     prompt_dirs: Annotated[list[str] | None, _help("prompt_dirs")] = None,
     feedback: Annotated[str | None, _help("feedback")] = None,
+    history: Annotated[str | None, _help("history")] = None,
+    prompt_tokens: Annotated[int | None, _help("prompt_tokens")] = None,
     samples: Annotated[int | None, _help("samples")] = None,
     rounds: Annotated[int | None, _help("rounds")] = None,
     temperature: Annotated[float | None, _help("temperature")] = None,
@@ -52,6 +58,10 @@ def run(
     concurrency: Annotated[int | None, _help("concurrency")] = None,
     requests_per_minute: Annotated[float | None, _help("requests_per_minute")] = None,
     workers: Annotated[int | None, _help("workers")] = None,
+    budget_requests: Annotated[int | None, _help("budget_requests")] = None,
+    budget_tokens: Annotated[int | None, _help("budget_tokens")] = None,
+    budget_money: Annotated[float | None, _help("budget_money")] = None,
+    prices: Annotated[str | None, _help("prices")] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file of settings; the command line wins.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, and do nothing.")] = False,
     allow_unsafe: Annotated[bool | None, _help("allow_unsafe")] = None,
@@ -60,12 +70,36 @@ def run(
     given = {key: value for key, value in locals().items() if key in Settings.model_fields}
     given["extra_body"] = parse_extra_body(extra_body)
     settings = load(config, {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+    _go((settings,), dry_run)
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML of settings; models, strategies, arms as lists.")],
+    name: Annotated[str | None, _help("name")] = None,
+    runs_dir: Annotated[str | None, _help("runs_dir")] = None,
+    backend: Annotated[str | None, _help("backend")] = None,
+    workers: Annotated[int | None, _help("workers")] = None,
+    budget_requests: Annotated[int | None, _help("budget_requests")] = None,
+    budget_tokens: Annotated[int | None, _help("budget_tokens")] = None,
+    budget_money: Annotated[float | None, _help("budget_money")] = None,
+    prices: Annotated[str | None, _help("prices")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, and do nothing.")] = False,
+    allow_unsafe: Annotated[bool | None, _help("allow_unsafe")] = None,
+) -> None:
+    """Run every combination of models, prompt strategies and feedback arms that a file lists, in one run folder."""
+    given = {key: value for key, value in locals().items() if key in Settings.model_fields}
+    _go(sweeps.read(file, given), dry_run, file)
+
+
+def _go(conditions: sweeps.Conditions, dry_run: bool, source: Path | None = None) -> None:
+    if dry_run:
+        from agentloop import forecast
+
+        forecast.tell(conditions, Console())
+        return
     from agentloop import session
 
-    if dry_run:
-        session.dry_run(settings, Console())
-        return
-    raise typer.Exit(session.start(settings, Console()))
+    raise typer.Exit(session.start(conditions, Console(), source))
 
 
 def resume(
@@ -76,6 +110,11 @@ def resume(
     workers: Annotated[int | None, _help("workers")] = None,
     timeout: Annotated[float | None, _help("timeout")] = None,
     tries: Annotated[int | None, _help("tries")] = None,
+    key_variable: Annotated[str | None, _help("key_variable")] = None,
+    budget_requests: Annotated[int | None, _help("budget_requests")] = None,
+    budget_tokens: Annotated[int | None, _help("budget_tokens")] = None,
+    budget_money: Annotated[float | None, _help("budget_money")] = None,
+    prices: Annotated[str | None, _help("prices")] = None,
 ) -> None:
     """Go on with a run that was stopped or killed, or that is owed attempts."""
     changes = {key: value for key, value in locals().items() if key in Settings.model_fields and key != "runs_dir"}

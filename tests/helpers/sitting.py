@@ -102,15 +102,16 @@ known_tasks = functools.cache(load_tasks)
 async def sit(store: Store, base_url: str, chosen: Settings, judge: Any, pause: float = 0.01) -> dict[str, Any]:
     """All episodes over an open store."""
     tasks = find_tasks(chosen.tasks, known_tasks())
-    episodes = plan(chosen, ["m"], tasks)
-    about = {"author": "model", "oracle_version": "1", "tolerance": "derived", "backend": "interpreter"}
+    episodes = plan([chosen], {"m": ["m"]}, tasks)
+    about = {"oracle_version": "1", "tolerance": "derived", "backend": "interpreter"}
     client = Client(base_url, "key", tries=chosen.tries, timeout=chosen.timeout, pause=pause)
     with RunProgress(len(episodes)) as progress:
         try:
             replies = Replies(store, client, ENDPOINT, chosen.concurrency)
             judging = Judging(judge, store, chosen.workers, seed=chosen.seed, domain=chosen.domain)
             prompter = Prompter(chosen.prompt_strategy, chosen.feedback)
-            outcome = await Loop(chosen, store, replies, judging, prompter, progress, about).run(episodes)
+            prompters = {(chosen.prompt_strategy, chosen.feedback): prompter}
+            outcome = await Loop(store, {"m": replies}, judging, prompters, progress, about).run(episodes)
         finally:
             await client.close()
     return {"owed": outcome.owed, "unjudged": outcome.unjudged, "in_doubt": store.in_doubt}
