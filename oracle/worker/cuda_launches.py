@@ -33,6 +33,8 @@ from oracle.worker import launcher
 _ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)  # compute capabilities × 10 that are asked for in advance
 _UNFIT = (OutOfResources, CompileTimeAssertionFailure, PTXASError)  # an autotuner passes over such a configuration
 
+_RECORDED = "recorded_on"  # attribute of an event: the raw handle of the stream whose work it stands for
+
 _is_capturing = torch.cuda.is_current_stream_capturing
 
 
@@ -51,10 +53,9 @@ class Streams:
         if stream != self.caller and not _is_capturing():
             self.pending.add(stream)
 
-    def waited(self, stream: Any = None) -> None:
-        """For one stream's work, or for all (an event may stand for any)."""
-        handle = getattr(stream, "cuda_stream", None)
-        self.pending = set() if handle is None else self.pending - {handle}
+    def waited(self, stream: int | None = None) -> None:
+        """For one stream's work, or for all."""
+        self.pending = set() if stream is None else self.pending - {stream}
 
 
 streams = Streams()
@@ -160,23 +161,38 @@ def _raw_stream() -> int:
 
 
 def _watch_waiting() -> None:
-    """Every way of waiting for another stream's work."""
+    """Every way of waiting for another stream's work. An event stands for the stream it was recorded on."""
     stream, event = torch.cuda.Stream, torch.cuda.Event
+    event.record = _recording(event.record)  # type: ignore[method-assign]
     for holder, name, whose in (
-        (stream, "wait_stream", lambda args: args[1] if len(args) > 1 else None),
-        (stream, "synchronize", lambda args: args[0]),
-        (stream, "wait_event", lambda args: None),
-        (event, "wait", lambda args: None),
-        (event, "synchronize", lambda args: None),
+        (stream, "wait_stream", lambda args: args[1].cuda_stream),
+        (stream, "synchronize", lambda args: args[0].cuda_stream),
+        (stream, "wait_event", lambda args: getattr(args[1], _RECORDED, None)),
+        (event, "wait", lambda args: getattr(args[0], _RECORDED, None)),
+        (event, "synchronize", lambda args: getattr(args[0], _RECORDED, None)),
         (torch.cuda, "synchronize", lambda args: None),
     ):
         setattr(holder, name, _waiting(getattr(holder, name), whose))
 
 
-def _waiting(original: Callable[..., Any], whose: Callable[[Any], Any]) -> Callable[..., Any]:
+def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Event.record`, which `Stream.record_event` calls as well."""
+
+    def record(self: Any, stream: Any = None) -> Any:
+        result = original(self, stream)
+        setattr(self, _RECORDED, stream.cuda_stream if stream is not None else _raw_stream())
+        return result
+
+    return record
+
+
+def _waiting(original: Callable[..., Any], whose: Callable[[Any], int | None]) -> Callable[..., Any]:
+    """A way of waiting; `whose` tells for which stream's work, None for everything (also where that is unknown)."""
+
     def wait(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        streams.waited(whose(args))
+        with suppress(IndexError, AttributeError):
+            streams.waited(whose(args))
         return result
 
     return wait
