@@ -8,11 +8,14 @@ and compilers of Triton and torch do, and what a package does while it is being 
 from __future__ import annotations
 
 import builtins
+import ctypes
+import gc
 import operator
 import os
 import sys
 import sysconfig
 import types
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -49,6 +52,37 @@ _WATCHED = (
 )
 
 
+class Versions:
+    """Whether dicts may have changed, without looking through them: CPython up to 3.12 counts every change of a dict in a
+    field of its own (PEP 509), the fourth word of the object. Elsewhere they may always have."""
+
+    def __init__(self, dicts: Iterable[dict[str, Any]]) -> None:
+        self._words = [ctypes.c_uint64.from_address(id(each) + _VERSION_WORD) for each in dicts]
+        self.keep()
+
+    def keep(self) -> None:
+        self._kept = [word.value for word in self._words]
+
+    def moved(self) -> bool:
+        return not _COUNTED or [word.value for word in self._words] != self._kept
+
+
+def _counted() -> bool:
+    """Whether this Python counts the changes of a dict where `Versions` looks."""
+    tried: dict[str, Any] = {"a": 1}
+    versions = Versions([tried])
+    answers = []
+    for change in (lambda: None, lambda: tried.update(a=2), lambda: tried.update(b=1), lambda: tried.pop("a")):
+        change()
+        answers.append([word.value for word in versions._words] != versions._kept)
+        versions.keep()
+    return answers == [False, True, True, True]
+
+
+_VERSION_WORD = 24
+_COUNTED = _counted()
+
+
 class Space:
     """The functions, classes and modules of a module or class as they were. Compared after every call: made to be quick."""
 
@@ -58,11 +92,19 @@ class Space:
         self._names, self._values = tuple(before), tuple(before.values())
         self._functions = tuple(value for value in self._values if isinstance(value, types.FunctionType))
         self._codes = tuple(map(_code, self._functions))
+        self._versions = Versions(_dicts(owner))
 
     def changed(self) -> bool:
+        return self._replaced() or any(map(operator.is_not, map(_code, self._functions), self._codes))
+
+    def _replaced(self) -> bool:
+        if not self._versions.moved():
+            return False
         get = _attributes(self._owner).get
-        moved = any(map(operator.is_not, map(get, self._names), self._values))
-        return moved or any(map(operator.is_not, map(_code, self._functions), self._codes))
+        replaced = any(map(operator.is_not, map(get, self._names), self._values))
+        if not replaced:  # a new attribute, or one that was put back
+            self._versions.keep()
+        return replaced
 
     def differences(self) -> list[str]:
         get = _attributes(self._owner).get
@@ -146,6 +188,13 @@ def _attributes(owner: Any) -> dict[str, Any]:
     for base in reversed(type.mro(owner)):
         merged.update(vars(base))
     return merged
+
+
+def _dicts(owner: Any) -> list[dict[str, Any]]:
+    """The dicts behind `_attributes`; a class shows its own only through a proxy."""
+    if not isinstance(owner, type):
+        return [vars(owner)]
+    return [found for base in type.mro(owner) for found in gc.get_referents(vars(base)) if type(found) is dict]
 
 
 def _wrapped_by_torch(found: Any, before: Any) -> bool:

@@ -331,6 +331,13 @@ def test_replaced_attributes_are_tampering(backend: WorkerBackend, statement: st
     assert "tampering" in kinds(outcome), outcome
 
 
+def test_an_attribute_replaced_after_others_were_added_is_tampering(backend: WorkerBackend):
+    top = "torch.mine = torch.Tensor.mine = 1\ncalls = []"
+    body = "calls.append(1)\nif len(calls) == 3: torch.Tensor.allclose = lambda *a, **k: True\nreturn right(x)"
+    assert kinds(attempt(backend, source(body, top), calls=2)) == set()
+    assert kinds(attempt(backend, source(body, top), calls=3)) == {"tampering"}
+
+
 def test_what_honest_code_does_is_no_tampering(backend: WorkerBackend):
     top = """
     import math, functools, typing, dataclasses, contextlib, os, sys, time, inspect, collections, warnings
