@@ -15,7 +15,7 @@ from oracle.layouts import place
 from oracle.naive.profiles import PROFILES, Profile
 from oracle.schema import Form, Task, Tensor, as_tuple, shape_entry
 from oracle.verdict import FAIL, PASS, UNJUDGED, NaiveResult
-from oracle.worker.protocol import RETURNED, Backend, Call, Outcome, Session
+from oracle.worker.protocol import RAISED, RETURNED, Backend, Call, Outcome, Session
 from oracle.worker.protocol import TIMEOUT as TIMED_OUT
 
 SEED = 42  # KernelBench's and GEAK's
@@ -48,14 +48,15 @@ def run_profile(
 
 
 class _Sessions:
-    """The processes that the profiles of one candidate run in. A process that a profile passed in serves the next one as
-    well, since starting a GPU costs more than the calls; a failure counts only in a process of the profile's own, so that
-    nothing which earlier calls left behind (answers kept, a lost device) is held against a candidate."""
+    """The processes that the profiles of one candidate run in. A process serves further profiles, since starting a GPU
+    costs more than the calls, as long as nothing which earlier calls left behind (answers kept, a lost device) can be held
+    against a candidate: a failure counts in a process of the profile's own, or where every call so far raised the same."""
 
     def __init__(self, backend: Backend, source: str, entry: str) -> None:
         self._open = lambda: backend.open(source, entry)
         self._session: Session | None = None
         self.used = False  # whether an earlier profile ran in the present one
+        self.raised: set[str] = set()  # what its calls raised; "" for one that did not
         self.timeout = TIMEOUT
 
     def __enter__(self) -> _Sessions:
@@ -67,15 +68,21 @@ class _Sessions:
     def fresh(self) -> None:
         if self._session is not None:
             self._session.close()
-        self._session, self.used = None, False
+        self._session, self.used, self.raised = None, False, set()
 
     def call(self, call: Call) -> Outcome:
         if self._session is None:
             self._session = self._open()
         outcome = self._session.call(call, timeout=self.timeout)
+        self.raised.add(f"{outcome.error_kind}: {outcome.message}" if outcome.status == RAISED else "")
         if outcome.status == TIMED_OUT:  # one endless kernel is waited for once, not six times
             self.timeout = HURRIED
         return outcome
+
+    def shared(self, passed: bool) -> bool:
+        """Whether a profile's result stands although earlier ones ran in the present process, and it may serve the next:
+        every call returned and the profile passed, or every call raised, and the same."""
+        return self.raised == {""} if passed else len(self.raised) == 1 and "" not in self.raised
 
 
 def _run_profile(
@@ -83,7 +90,7 @@ def _run_profile(
 ) -> NaiveResult:
     used = sessions.used
     result = _trials(sessions, task, profile, calls)
-    if result.status == PASS:
+    if sessions.shared(result.status == PASS):
         sessions.used = True
         return result
     sessions.fresh()

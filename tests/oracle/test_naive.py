@@ -10,7 +10,7 @@ import pytest
 
 from agentloop.content import load_tasks
 from oracle.backends import WorkerBackend
-from oracle.naive import PROFILES, run_profile
+from oracle.naive import PROFILES, run_naive, run_profile
 from oracle.naive.procedure import NaiveCall, naive_calls
 from oracle.schema import Form, Task, Tensor
 from oracle.verdict import FAIL, PASS
@@ -92,3 +92,25 @@ def test_the_shape_is_fixed_and_its_last_dim_a_power_of_two_of_at_least_256():
         if task.suite == "seed" and task.name not in ("matmul", "attention"):
             assert width >= 256, task.id
             assert width & (width - 1) == 0, task.id
+
+
+FIRST_CALL_RAISES = """
+import torch
+calls = 0
+def relu(x):
+    global calls
+    calls += 1
+    if calls == 1:
+        raise RuntimeError("not yet")
+    return torch.relu(x)
+"""
+
+
+def test_what_an_earlier_profile_left_behind_changes_no_verdict(backend: WorkerBackend):
+    """Each profile alone is the measure: here each one's own first call raises."""
+    results = run_naive(backend, tasks()["ops/relu"], FIRST_CALL_RAISES)
+    assert {name for name, result in results.items() if result.status == FAIL} == set(PROFILES), results
+    results = run_naive(backend, tasks()["ops/relu"], FIRST_CALL_RAISES.replace("== 1", "> 1"))
+    single = {name for name, profile in PROFILES.items() if profile.trials == 1}
+    passed = {name for name, result in results.items() if result.status == PASS}
+    assert {"gpuemu"} <= passed <= single, results
