@@ -6,6 +6,7 @@ task → prompt → answer → candidate → cases → verdict → feedback → 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -38,13 +39,21 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Retry:
+    """A try that failed and is followed by another: why, the response's status if there was one, and the wait between."""
+
+    reason: str
+    status: int | None
+    waits: float  # seconds
+
+
+@dataclass(frozen=True)
 class Reply:
-    """A usable response: the answer, the response's JSON as received, and how it was got (tries and logged retries)."""
+    """A usable response: the answer, the response's JSON as received, and the number of tries it took."""
 
     answer: Answer
     raw: dict[str, Any]
     tries: int
-    retries: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -59,9 +68,9 @@ class Prompt:
 
 
 class Author(Protocol):
-    """Whatever answers a prompt."""
+    """Whatever answers a prompt. `on_retry` is told of each further try before the wait for it."""
 
-    async def ask(self, request: Request, request_id: str) -> Reply: ...
+    async def ask(self, request: Request, request_id: str, on_retry: Callable[[Retry], None]) -> Reply: ...
 
 
 class Prompter(Protocol):

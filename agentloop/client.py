@@ -1,19 +1,19 @@
 """The author behind an OpenAI-compatible endpoint: one request, tried a bounded number of times, its response checked.
 
-The SDK does not validate responses and its own retries are off: what a response must hold is checked here, and
+The SDK does not validate responses and its own retries are off: `responses` says what a response must hold, and
 `tenacity` is the one owner of retries. A failure is attributed here, once:
-- the endpoint refuses what we are (key, model, parameters): `UsageError`, the run stops;
+- the endpoint refuses what we are (key, account, model, parameters): `UsageError`, the run stops;
 - the endpoint or the way to it fails: retried, then `RequestFailed`, the attempt is owed;
 - the model answered badly (nothing, filtered, cut off): an `Answer`, judged as any other.
+
+All waiting is by the monotonic clock; the wall clock is only written down.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,15 +21,17 @@ import httpx2
 import openai
 import tenacity
 
-from agentloop import Answer, Reply, Request
+from agentloop import Answer, Reply, Request, Retry
 from agentloop.errors import EpisodeFault, UsageError
+from agentloop.responses import MAX_BODY, Trouble, one_line, parse, read_completion, retry_after
 
-MAX_BODY = 16 << 20  # bytes of one response; no answer within a sane max_tokens comes near
-MAX_WAIT = 120.0  # seconds; a longer Retry-After is cut to this
+LONGEST_WAIT = 600.0  # seconds; a Retry-After up to this is honoured in full, a longer one ends the request's tries
+LONGEST_PAUSE = 60.0  # seconds; the back-off of our own grows no further
 COLD_TRIES = 2  # tries while the endpoint has never answered and cannot be reached or understood
 RETRIED_STATUS = (408, 409, 429)  # and every 5xx
 REFUSED = {
     401: "the key is not accepted: check OPENAI_API_KEY",
+    402: "the account has no credit left",
     403: "the key may not use this: check OPENAI_API_KEY and --model",
     404: "no such model or path: check --model, and --base-url (it usually ends in /v1)",
 }
@@ -37,34 +39,20 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class RequestFailed(EpisodeFault):
-    """The request failed for good: every try, or one that need not be tried again."""
+    """The request failed for good: every try, or one that need not be tried again. `alone`: the endpoint is well and
+    will have no such request (a prompt too long, say); other requests may succeed."""
 
     stage = "request"
 
-    def __init__(self, message: str, tries: int, retries: list[dict[str, Any]]) -> None:
+    def __init__(self, message: str, tries: int, alone: bool = False) -> None:
         super().__init__(message)
-        self.tries, self.retries = tries, retries
-
-
-class Trouble(Exception):
-    """One try failed. `again`: worth another try; `cold`: nobody sensible answered; `wait`: seconds asked for."""
-
-    def __init__(
-        self,
-        reason: str,
-        *,
-        status: int | None = None,
-        again: bool = True,
-        cold: bool = False,
-        wait: float | None = None,
-    ) -> None:
-        super().__init__(reason)
-        self.status, self.again, self.cold, self.wait = status, again, cold, wait
+        self.tries, self.alone = tries, alone
 
 
 class Client:
     """Sends requests to one endpoint. `tries` bounds the tries of a request, `timeout` is seconds for one try in all,
-    `pause` the first back-off in seconds (doubled each time, with jitter); `on_retry` is told reason and seconds."""
+    `pause` the first back-off in seconds (doubled each time, with jitter). Raises UsageError where the endpoint's
+    address or the key cannot be used at all."""
 
     def __init__(
         self,
@@ -75,28 +63,19 @@ class Client:
         tries: int = 6,
         pause: float = 0.5,
         per_minute: float | None = None,
-        on_retry: Callable[[str, float], None] = lambda reason, seconds: None,
     ) -> None:
-        self.on_retry = on_retry
         self.base_url, self.timeout, self.tries = base_url, timeout, tries
         self.answered = False  # whether this endpoint has ever given a usable response
-        loopback = urlsplit(base_url).hostname in LOOPBACK
-        self._http = openai.DefaultAsyncHttpxClient(trust_env=not loopback)  # a proxy cannot reach our loopback
-        self._openai = openai.AsyncOpenAI(
-            base_url=base_url, api_key=key, max_retries=0, timeout=timeout, http_client=self._http
-        )
-        self._back_off = tenacity.wait_random_exponential(multiplier=pause, max=MAX_WAIT / 2)
+        self._openai = _sdk(base_url, key, timeout)
+        self._back_off = tenacity.wait_random_exponential(multiplier=pause, max=LONGEST_PAUSE)
         self._rate = _Rate(per_minute)
 
-    async def ask(self, request: Request, request_id: str) -> Reply:
+    async def ask(self, request: Request, request_id: str, on_retry: Callable[[Retry], None]) -> Reply:
         """Send until there is a usable response. Raises UsageError or RequestFailed."""
-        retries: list[dict[str, Any]] = []
 
         def note(state: tenacity.RetryCallState) -> None:
-            trouble = _trouble(state)
-            waits = round(state.next_action.sleep, 3) if state.next_action else 0.0
-            retries.append({"reason": str(trouble), "status": trouble.status, "waited": waits, "time": time.time()})
-            self.on_retry(str(trouble), waits)
+            trouble, waits = _trouble(state), state.next_action.sleep if state.next_action else 0.0
+            on_retry(Retry(str(trouble), trouble.status, round(waits, 3)))
 
         controller = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, Trouble) and error.again),
@@ -115,9 +94,9 @@ class Client:
                     text, reason, usage = read_completion(raw, status)
             self.answered = True
         except Trouble as trouble:
-            raise RequestFailed(f"{self.base_url}: {trouble} ({_times(tries)})", tries, retries) from None
+            raise RequestFailed(f"{self.base_url}: {trouble} ({_times(tries)})", tries, trouble.alone) from None
         answer = Answer(request_id, text, reason, *usage, seconds=round(time.monotonic() - started, 3))
-        return Reply(answer, raw, tries, retries)
+        return Reply(answer, raw, tries)
 
     async def close(self) -> None:
         await self._openai.close()
@@ -133,16 +112,17 @@ class Client:
                     extra_body=request.parameters,
                 ) as response,
             ):
-                return _parse(await _body(response)), response.status_code
+                return parse(await _body(response)), response.status_code
         except openai.APIStatusError as error:
             return self._refusal(error), error.status_code
         except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException):
             raise Trouble(f"no whole response within {self.timeout:g} s (--timeout)") from None
         except openai.APIConnectionError as error:
             cause = error.__cause__
-            raise Trouble(f"cannot connect: {cause or error}", cold=isinstance(cause, httpx2.ConnectError)) from None
+            reason = f"cannot connect: {one_line(str(cause or error))}"
+            raise Trouble(reason, cold=isinstance(cause, httpx2.ConnectError)) from None
         except httpx2.HTTPError as error:
-            raise Trouble(f"connection broke: {error or type(error).__name__}") from None
+            raise Trouble(f"connection broke: {one_line(str(error)) or type(error).__name__}") from None
 
     def _refusal(self, error: openai.APIStatusError) -> dict[str, Any]:
         """What a 4xx or 5xx means. Returns a response in place of one the provider's filter withheld."""
@@ -150,24 +130,29 @@ class Client:
         if "insufficient_quota" in (code, error.type):
             raise UsageError(f"{self.base_url}: the account's quota is used up: {message}") from None
         if status in RETRIED_STATUS or status >= 500:
-            raise Trouble(
-                f"status {status}: {message}", status=status, wait=retry_after(error.response.headers)
-            ) from None
+            raise self._later(f"status {status}: {message}", status, retry_after(error.response.headers)) from None
         if status in REFUSED:
             raise UsageError(f"{self.base_url} answered {status}, {REFUSED[status]}: {message}") from None
         if code == "content_filter":
             return {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}], "error": error.body}
         if self.answered:  # others of our requests were accepted: it is this one, a prompt too long, say
-            raise Trouble(f"status {status}: {message}", status=status, again=False) from None
+            raise Trouble(f"status {status}: {message}", status=status, again=False, alone=True) from None
         raise UsageError(f"{self.base_url} refuses the request ({status}): {message}; see --extra-body to drop a key")
+
+    def _later(self, reason: str, status: int, wait: float | None) -> Trouble:
+        """Worth another try, unless the endpoint asks for more patience than a run has."""
+        if wait is None or wait <= LONGEST_WAIT:
+            return Trouble(reason, status=status, wait=wait)
+        asked = f"it asks for {wait:.0f} s of waiting, more than {LONGEST_WAIT:.0f} s: resume the run later"
+        return Trouble(f"{reason}; {asked}", status=status, again=False)
 
     def _stop(self, state: tenacity.RetryCallState) -> bool:
         cold = _trouble(state).cold and not self.answered
         return state.attempt_number >= (min(COLD_TRIES, self.tries) if cold else self.tries)
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
-        asked = _trouble(state).wait
-        return self._back_off(state) if asked is None else min(asked, MAX_WAIT)
+        """What the endpoint asks for, and never less than our own back-off."""
+        return max(_trouble(state).wait or 0.0, self._back_off(state))
 
 
 class _Rate:
@@ -184,43 +169,23 @@ class _Rate:
             await asyncio.sleep(self._next - now)
 
 
-def read_completion(raw: Any, status: int = 200) -> tuple[str, str, tuple[int | None, int | None]]:
-    """(text, finish reason, (prompt tokens, completion tokens)) of a response's JSON.
-
-    Raises Trouble where it is not a chat completion: a server that is not one, a proxy's page, a cut stream. A null or
-    empty content is an answer, an empty one.
-    """
-    choices = raw.get("choices") if isinstance(raw, dict) else None
-    first = choices[0] if isinstance(choices, list) and choices else None
-    first = first if isinstance(first, dict) else {}
-    message = first.get("message")
-    if not isinstance(message, dict):
-        said = json.dumps(raw)[:200]
-        raise Trouble(f"status {status}, but not a chat completion (no choices[0].message): {said}", cold=True)
-    content = message.get("content")
-    if not isinstance(content, str | None):
-        raise Trouble(f"status {status}, but the message's content is a {type(content).__name__}, not text", cold=True)
-    reason = first.get("finish_reason")
-    usage = raw.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    text = (content or "").encode("utf-8", "replace").decode()  # a lone surrogate would not reach a file
-    return text, reason if isinstance(reason, str) else "", (_count(usage, "prompt"), _count(usage, "completion"))
+def check_endpoint(base_url: str, key: str) -> None:
+    """Raises UsageError where a client could not even be made."""
+    _sdk(base_url, key, 1.0)
 
 
-def retry_after(headers: Any) -> float | None:
-    """Seconds that a response asks to wait: retry-after-ms, or Retry-After as seconds or as a date; None without."""
+def _sdk(base_url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
+    key = key.strip()  # a header that cannot be sent would be quoted, key and all, in the error
+    if not key.isascii() or not key.isprintable():
+        raise UsageError("the API key (OPENAI_API_KEY) must be one line of ASCII characters; this one cannot be sent")
     try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        value = headers.get("retry-after")
-        return None if value is None else max(0.0, float(value))
-    except ValueError:
-        pass
-    try:  # a date, against the server's own clock where it tells it
-        now = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else time.time()
-        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
-    except (KeyError, ValueError, OverflowError):
-        return None
+        parts = urlsplit(base_url)
+        _ = parts.port  # a ValueError where it is none
+        # a proxy cannot reach our loopback
+        http = openai.DefaultAsyncHttpxClient(trust_env=parts.hostname not in LOOPBACK)
+        return openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, timeout=timeout, http_client=http)
+    except (ValueError, httpx2.InvalidURL) as error:
+        raise UsageError(one_line(f"--base-url {base_url} cannot be used: {error}")) from None
 
 
 async def _body(response: Any) -> bytes:
@@ -228,29 +193,16 @@ async def _body(response: Any) -> bytes:
     async for chunk in response.iter_bytes():
         body += chunk
         if len(body) > MAX_BODY:
-            raise Trouble(f"the response is larger than {MAX_BODY >> 20} MiB: lower --max-tokens", again=False)
+            size = f"the response is larger than {MAX_BODY >> 20} MiB"
+            raise Trouble(f"{size}: lower --max-tokens", again=False, alone=True)
     return bytes(body)
-
-
-def _parse(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        start = " ".join(body[:120].decode("utf-8", "replace").split())
-        hint = "an HTML page: does --base-url end in /v1?" if start.startswith("<") else "truncated or not JSON"
-        raise Trouble(f"status 200, but {hint} ({start or 'empty'})", cold=True) from None
-
-
-def _count(usage: dict[str, Any], kind: str) -> int | None:
-    value = usage.get(f"{kind}_tokens")
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _server_says(error: openai.APIStatusError) -> str:
     """The server's own words, on one line."""
     body = error.body
     message = body.get("message") if isinstance(body, dict) else None
-    return " ".join(str(message or error.response.text or error.message).split())[:300]
+    return one_line(str(message or error.response.text or error.message)[:2000])[:300]
 
 
 def _trouble(state: tenacity.RetryCallState) -> Trouble:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from agentloop import Prompt, Prompter, authors, prompting
 from agentloop.authors import recorded
 from agentloop.budget import Budget, Price
+from agentloop.client import check_endpoint
 from agentloop.config import Settings, api_key
 from agentloop.errors import UsageError
 from agentloop.tokens import most_answer_tokens
@@ -110,8 +111,9 @@ def open_budget(conditions: Sequence[Settings]) -> Budget:
 @contextlib.contextmanager
 def _endpoint(settings: Settings, models: tuple[str, ...]) -> Iterator[Endpoint]:
     if not settings.builtin:
-        url = settings.endpoint()
-        yield Endpoint(url, api_key(settings.key_variable), url, "model", models)
+        url, key = settings.endpoint(), api_key(settings.key_variable)
+        check_endpoint(url, key)
+        yield Endpoint(url, key, url, "model", models)
         return
     if settings.base_url is not None:
         raise UsageError(f"--base-url has no meaning with --model {settings.model}: that author brings its own server")

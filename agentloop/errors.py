@@ -27,10 +27,11 @@ EXIT_INTERRUPTED = 130
 class EpisodeFault(InfrastructureError):
     """Our trouble with one request or one judgement: the attempt is owed, the other episodes go on.
 
-    `detail` is a traceback of our own code where there is one.
+    `detail` is a traceback of our own code where there is one. `alone`: it says nothing of other requests or judgements.
     """
 
     stage: Literal["request", "judge"]
+    alone = False
 
     def __init__(self, message: str, detail: str = "") -> None:
         super().__init__(message)

@@ -1,10 +1,13 @@
-"""Files that survive a kill: append-only JSON lines, each one fsynced write, and whole files replaced by a rename."""
+"""Files that survive a kill: append-only JSON lines, each one fsynced write, whole files replaced by a rename, and a
+lock on a folder."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +49,7 @@ class Log:
     def open(self) -> None:
         """Open for appending and repair the end that a kill may have left: a torn last line is moved to PATH.torn, a
         whole one gets its newline. Raises StorageError where the file cannot be written."""
-        with _storage(self.path):
+        with storing(self.path):
             if self._torn:
                 _append(self.path.with_name(self.path.name + ".torn"), self._torn + b"\n")
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -60,7 +63,7 @@ class Log:
         """Write one line and wait until it is on disk. After a failed write the file is as it was before."""
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         size = os.fstat(self._fd).st_size
-        with _storage(self.path):
+        with storing(self.path):
             try:
                 _write(self._fd, line)
                 os.fsync(self._fd)
@@ -77,7 +80,7 @@ class Log:
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file at once: readers see the old content or the new, never a part."""
     partial = path.with_name(f".{path.name}.partial")
-    with _storage(path):
+    with storing(path):
         try:
             fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             try:
@@ -86,6 +89,7 @@ def write_whole(path: Path, data: bytes) -> None:
             finally:
                 os.close(fd)
             os.replace(partial, path)
+            sync_folder(path.parent)
         except OSError:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
@@ -96,8 +100,48 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=1).encode() + b"\n")
 
 
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on disk: a file's own data does not bring its name along."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def unwritable(path: Path) -> str:
+    """Why a run folder could not be written, "" where it can: known before anything slow is started. Changes nothing."""
+    place = path
+    try:
+        place = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        with tempfile.TemporaryFile(dir=place) as probe:
+            probe.write(bytes(4096))
+            probe.flush()
+    except OSError as error:
+        return f"cannot write {place}: {error.strerror}"
+    return ""
+
+
+def take_lock(path: Path) -> int:
+    """An exclusive lock on a folder that ends with the process, however it ends, or with its descriptor. Raises
+    UsageError where another process holds it, StorageError where the folder cannot be written."""
+    with storing(path):
+        fd = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
+        os.close(fd)
+        raise UsageError(f"{path} is in use by process {holder}; wait for it or stop it") from None
+    with contextlib.suppress(OSError):  # a courtesy to the next who asks; on a full disk the lock holds without
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, str(os.getpid()).encode(), 0)
+    return fd
+
+
 @contextlib.contextmanager
-def _storage(path: Path) -> Iterator[None]:
+def storing(path: Path) -> Iterator[None]:
+    """Turns the OSError of a write into a StorageError of one line."""
     try:
         yield
     except OSError as error:

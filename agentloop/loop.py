@@ -207,7 +207,8 @@ class Loop:
         self.progress.fault(attempt_id, str(fault))
         self.outcome.owed.append(attempt_id)
         self.outcome.last_fault = str(fault)
-        self._in_a_row[fault.stage, model if fault.stage == "request" else ""] += 1
+        if not fault.alone:
+            self._in_a_row[fault.stage, model if fault.stage == "request" else ""] += 1
         if self.down("judge", "") or all(self.down("request", called) for called in self.replies):
             raise InfrastructureError(f"stopped after {FAULTS_IN_A_ROW} {fault.stage} faults in a row; last: {fault}")
 

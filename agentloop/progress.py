@@ -7,6 +7,7 @@ from collections import Counter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from agentloop import Retry
 from agentloop.records import Attempt
 from oracle.verdict import FAIL, PASS
 
@@ -50,7 +51,8 @@ class RunProgress:
         failure = attempt.score.failure if attempt.score else None
         parts = [
             f"[{self.counts['ended']}/{self.episodes}]",
-            f"{attempt.task} {attempt.model} sample {attempt.sample} round {attempt.round}:",
+            f"{attempt.task} {attempt.model} {attempt.prompt_strategy} {attempt.feedback}",
+            f"sample {attempt.sample} round {attempt.round}:",
             attempt.status_stated,
             f"{failure['kind']} in {failure['tier']}" if failure else "",
             f"(naive pass: {', '.join(fooled)})" if fooled and attempt.status_stated == FAIL else "",
@@ -62,9 +64,9 @@ class RunProgress:
         self.counts["ended"] += 1
         self._bar.update(self._line, completed=self.counts["ended"], note=self._note())
 
-    def retry(self, reason: str, seconds: float) -> None:
+    def retry(self, retry: Retry) -> None:
         self.counts["retries"] += 1
-        self.say(f"again in {seconds:.1f} s: {reason}", "yellow")
+        self.say(f"again in {retry.waits:.1f} s: {retry.reason}", "yellow")
 
     def fault(self, attempt_id: str, message: str) -> None:
         """An attempt is owed."""

@@ -1,9 +1,9 @@
 """The lines of a run folder: what is written, and what every report is computed from.
 
-`requests.jsonl` has three kinds of line: `sent` (before the request leaves), `done` (after its response was stored or
-its failure booked) and `in_doubt` (on resume: sent, and a kill left neither response nor failure; it is sent again).
-`attempts.jsonl` has one line per judged answer. `faults.jsonl` has one line per infrastructure fault that hit an attempt:
-that attempt is owed, a resume tries it again. All files are append-only.
+`requests.jsonl` has four kinds of line: `sent` (before the request leaves), `retry` (a try failed, another follows), `done`
+(after its response was stored or its failure booked) and `in_doubt` (on resume: sent, and a kill left neither response nor
+failure; it is sent again). `attempts.jsonl` has one line per judged answer. `faults.jsonl` has one line per infrastructure
+fault that hit an attempt: that attempt is owed, a resume tries it again. All files are append-only.
 """
 
 from __future__ import annotations
@@ -39,11 +39,21 @@ class RequestDone(Record):
     request_id: str
     outcome: Literal["stored", "failed"]
     tries: int
-    retries: list[dict[str, Any]] = Field(default_factory=list)  # each with reason, status, waited seconds
     error: str | None = None
     prompt_tokens: int | None = None  # as the response's `usage` says
     completion_tokens: int | None = None
     seconds: float = 0.0
+    time: float
+
+
+class RequestRetried(Record):
+    """A try that failed, before the wait for the next."""
+
+    event: Literal["retry"] = "retry"
+    request_id: str
+    reason: str
+    status: int | None = None  # of the response, if there was one
+    waits: float  # seconds
     time: float
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
-from agentloop import Answer, Author, Reply, Request
+from agentloop import Answer, Author, Reply, Request, Retry
 from agentloop.budget import Budget, Use
 from agentloop.client import RequestFailed
 from agentloop.episodes import request_key
@@ -32,9 +33,10 @@ class Replies:
         kind: str = "model",
         label: str = "",
         budget: Budget | None = None,
+        on_retry: Callable[[Retry], None] = lambda retry: None,
     ) -> None:
         self.store, self.author, self.endpoint, self.concurrency = store, author, endpoint, concurrency
-        self.kind, self.label, self.budget = kind, label, budget or Budget()
+        self.kind, self.label, self.budget, self.on_retry = kind, label, budget or Budget(), on_retry
         self._gate = asyncio.Semaphore(concurrency)
         self._flights: Flights[Answer] = Flights()
 
@@ -55,15 +57,19 @@ class Replies:
         async with self._gate, self.budget.room(self.budget.use(model, *most)) as hold:
             self.store.sent(request_id, model, request.sample, most)
             try:
-                reply = await self.author.ask(request, request_id)
+                reply = await self.author.ask(request, request_id, lambda retry: self._note(request_id, retry))
             except RequestFailed as error:
                 hold.used = Use(requests=1)
-                self.store.failed(request_id, str(error), error.tries, error.retries)
+                self.store.failed(request_id, str(error), error.tries)
                 raise
-            self.store.save_response(request_id, self._record(request, reply), reply.tries, reply.retries)
+            self.store.save_response(request_id, self._record(request, reply), reply.tries)
             answer = reply.answer
             hold.used = self.budget.answered(model, most, (answer.prompt_tokens, answer.completion_tokens))
             return answer
+
+    def _note(self, request_id: str, retry: Retry) -> None:
+        self.store.retry(request_id, retry)
+        self.on_retry(retry)
 
     def _record(self, request: Request, reply: Reply) -> dict[str, Any]:
         answer = reply.answer

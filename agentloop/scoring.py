@@ -283,12 +283,13 @@ def request_figures(run: Path) -> dict[str, int]:
             continue
         if event == "sent":
             sent.add(request)
+        elif event == "retry":
+            retries += 1
         elif event == "in_doubt":
             doubts.add(request)
         elif event == "done":
             settled.add(request)
             outcomes[record.get("outcome", "")] += 1
-            retries += len(record.get("retries") or ())
     open_requests = {request for request in sent - settled}
     return {
         "sent": len(sent),

@@ -19,8 +19,8 @@ from agentloop.config import Settings
 from agentloop.content import find_tasks, load_tasks
 from agentloop.endpoints import Endpoint, Prompters, models_of, open_budget, open_endpoints, open_prompters
 from agentloop.episodes import Episode, plan
-from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, UsageError
-from agentloop.files import write_whole
+from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, StorageError, UsageError
+from agentloop.files import unwritable, write_whole
 from agentloop.folder import describe, refuse_existing, resume_name, same_judge, same_prompts, same_tasks
 from agentloop.judging import Judging
 from agentloop.loop import Loop, Outcome
@@ -66,17 +66,21 @@ def start(conditions: Conditions, console: Console, source: Path | None = None) 
     UsageError where the folder exists or something asked for cannot be."""
     path = Path(conditions[0].runs_dir) / conditions[0].name
     refuse_existing(path, conditions)
+    if reason := unwritable(path):
+        raise UsageError(f"--runs-dir: {reason}; name a folder that can be written, or make room")
     models_of(conditions)
     tasks = find_tasks(conditions[0].tasks, load_tasks(conditions[0].task_dirs))
     with _open(conditions, tasks) as sitting, Store.create(path, sitting.config()) as store:
         if source is not None:
             write_whole(path / "sweep.toml", source.read_bytes())
-        return _sit(sitting, store, console)
+        return sit(sitting, store, console)
 
 
 def resume(path: Path, changes: dict[str, Any], console: Console) -> int:
     """Go on with a run. `changes` are settings that change neither requests nor verdicts (concurrency, budgets, …)."""
     config = read_config(path)
+    if reason := unwritable(path):
+        raise StorageError(f"{reason}; nothing recorded is lost")
     conditions = sweep.stored(config, path, changes)
     tasks = same_tasks(path, config, load_tasks(conditions[0].task_dirs))
     with _open(conditions, tasks) as sitting:
@@ -84,10 +88,11 @@ def resume(path: Path, changes: dict[str, Any], console: Console) -> int:
         same_judge(path, config, sitting.judge.backend)
         with Store.open(path) as store:
             _tell_resumed(store, console)
-            return _sit(sitting, store, console)
+            return sit(sitting, store, console)
 
 
-def _sit(sitting: Sitting, store: Store, console: Console) -> int:
+def sit(sitting: Sitting, store: Store, console: Console) -> int:
+    """All that is still to do in an open folder, then tables and page; returns the exit code."""
     name, episodes = resume_name(store.path), sitting.episodes
     sitting.budget.resume(store.requests)
     _terminate_as_interrupt()
@@ -118,7 +123,6 @@ async def _loop(sitting: Sitting, store: Store, progress: RunProgress, episodes:
                     timeout=own.timeout,
                     tries=own.tries,
                     per_minute=own.requests_per_minute,
-                    on_retry=progress.retry,
                 )
                 stack.push_async_callback(client.close)
                 replies[own.called] = Replies(
@@ -129,6 +133,7 @@ async def _loop(sitting: Sitting, store: Store, progress: RunProgress, episodes:
                     kind=endpoint.kind,
                     label=own.label,
                     budget=sitting.budget,
+                    on_retry=progress.retry,
                 )
         judging = Judging(judge, store, settings.workers, seed=settings.seed, domain=settings.domain)
         return await Loop(store, replies, judging, sitting.prompters, progress, about).run(episodes)

@@ -1,8 +1,8 @@
 """A run folder, opened by one process: what was asked, answered and judged, and what may be in doubt.
 
 config.json         settings, versions, hardware, backend, isolation, commit; written once
-requests.jsonl      `sent` before a request leaves, `done` after its response is stored or it failed for good,
-                    `in_doubt` on resume for each request that was sent and neither stored nor failed
+requests.jsonl      `sent` before a request leaves, `retry` before each further try, `done` after its response is stored or
+                    it failed for good, `in_doubt` on resume for each request that was sent and neither stored nor failed
 responses/ID.json   one stored response, written whole before it is judged
 attempts.jsonl      one line per judged answer
 faults.jsonl        infrastructure faults: the attempts they hit are owed, not failed
@@ -13,23 +13,27 @@ counterexamples/    counterexamples whose token is too long for a line
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import time
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from agentloop.errors import StorageError, UsageError
-from agentloop.files import Log, write_json, write_whole
-from agentloop.records import Attempt, Fault, RequestDone, RequestInDoubt, RequestSent
+from agentloop import Retry
+from agentloop.errors import UsageError
+from agentloop.files import Log, storing, sync_folder, take_lock, write_json, write_whole
+from agentloop.records import Attempt, Fault, RequestDone, RequestInDoubt, RequestRetried, RequestSent
 from oracle.case import TOKEN_LIMIT
 from oracle.verdict import candidate_id
 
 CONFIG_VERSION = 1
+FOLDERS = ("responses", "candidates", "counterexamples")
+EVENTS = ("sent", "retry", "done", "in_doubt")
 
 
 def find_run(run: str | Path, runs_dir: str | Path = "runs") -> Path:
@@ -66,13 +70,13 @@ class Store:
     """One open run folder. Every method that writes returns only when the data is on disk.
 
     `attempts` maps attempt_id to what is recorded; `requests` holds the lines of requests.jsonl as they were at this
-    opening; `in_doubt` lists the requests that a kill left in doubt before it. Raises UsageError for a foreign, damaged
-    or locked folder (nothing changed), StorageError where it cannot write.
+    opening; `in_doubt` lists the requests that a kill left in doubt before it and that were not sent again. Raises
+    UsageError for a foreign, damaged or locked folder (nothing changed), StorageError where it cannot write.
     """
 
-    def __init__(self, path: Path, config: dict[str, Any]) -> None:
-        self.path, self.config = path, config
-        self._lock = _take_lock(path)
+    def __init__(self, path: Path, config: dict[str, Any], lock: int) -> None:
+        """`lock` is the folder's, taken by `create` or `open`."""
+        self.path, self.config, self._lock = path, config, lock
         self._logs: list[Log] = []
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
@@ -90,18 +94,21 @@ class Store:
     @classmethod
     def create(cls, path: Path, config: dict[str, Any]) -> Store:
         """A new run folder; the folder must be absent or hold nothing but what a killed `create` leaves."""
-        try:
+        with storing(path):
             path.mkdir(parents=True, exist_ok=True)
-            if any(file.name not in (".lock", ".config.json.partial") for file in path.iterdir()):
-                raise UsageError(f"{path} exists and is not an empty folder; choose another --name")
-        except OSError as error:
-            raise UsageError(f"--runs-dir: cannot create {path}: {error.strerror}") from None
-        write_json(path / "config.json", config)
-        return cls(path, config)
+            _refuse_filled(path)
+        lock = take_lock(path)
+        try:
+            _refuse_filled(path)  # another process may have made it its own since
+            write_json(path / "config.json", config)
+        except BaseException:
+            os.close(lock)
+            raise
+        return cls(path, config, lock)
 
     @classmethod
     def open(cls, path: Path) -> Store:
-        return cls(path, read_config(path))
+        return cls(path, read_config(path), take_lock(path))
 
     def has_response(self, request_id: str) -> bool:
         return request_id in self._stored
@@ -129,17 +136,19 @@ class Store:
         )
         self._requests.append(_line(record))
 
-    def save_response(
-        self, request_id: str, response: dict[str, Any], tries: int, retries: list[dict[str, Any]]
-    ) -> None:
+    def retry(self, request_id: str, retry: Retry) -> None:
+        """Log that a try failed, before the wait for the next."""
+        self._requests.append(_line(RequestRetried(request_id=request_id, **asdict(retry), time=time.time())))
+
+    def save_response(self, request_id: str, response: dict[str, Any], tries: int) -> None:
         """Store a response whole, then book it."""
         write_json(self.path / "responses" / f"{request_id}.json", response)
         self._stored.add(request_id)
-        self._done(request_id, outcome="stored", tries=tries, retries=retries, **_figures(response))
+        self._done(request_id, outcome="stored", tries=tries, **_figures(response))
 
-    def failed(self, request_id: str, error: str, tries: int, retries: list[dict[str, Any]]) -> None:
+    def failed(self, request_id: str, error: str, tries: int) -> None:
         """Book a request that failed for good; a resume sends it again."""
-        self._done(request_id, outcome="failed", tries=tries, retries=retries, error=error)
+        self._done(request_id, outcome="failed", tries=tries, error=error)
 
     def fault(self, attempt_id: str, stage: Literal["request", "judge"], message: str, detail: str = "") -> None:
         """Book an infrastructure fault; the attempt stays owed."""
@@ -189,11 +198,13 @@ class Store:
         """The first change to the folder, after all of it was read and found whole."""
         for log in self._logs:
             log.open()
-        try:
-            for folder in ("responses", "candidates", "counterexamples"):
-                (self.path / folder).mkdir(exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror}; nothing recorded is lost") from None
+        with storing(self.path):
+            for name in FOLDERS:
+                folder = self.path / name
+                folder.mkdir(exist_ok=True)
+                for partial in folder.glob(".*.partial"):  # of a process that was killed at it
+                    partial.unlink()
+            sync_folder(self.path)
 
     def _done(self, request_id: str, **fields: Any) -> dict[str, Any]:
         line = _line(RequestDone(request_id=request_id, time=time.time(), **fields))
@@ -201,23 +212,24 @@ class Store:
         return line
 
     def _book_doubts(self) -> list[str]:
-        """Requests that were sent and neither stored nor booked as failed: log each, so that the count outlives this
-        process. A response stored just before a kill gets its missing `done` line."""
-        open_ids: dict[str, None] = {}
+        """Requests that were sent and neither stored nor booked as failed: log each once, so that the count outlives
+        this process. A response stored just before a kill gets its missing `done` line."""
+        last: dict[str, str] = {}  # the event that tells how a request stands
+        tries: Counter[str] = Counter()  # since it was last sent
         for record in self._requests.records:
-            if record["event"] == "sent":
-                open_ids[record["request_id"]] = None
-            else:
-                open_ids.pop(record["request_id"], None)
-        doubts = []
-        for request_id in open_ids:
+            request_id, event = record["request_id"], record["event"]
+            tries[request_id] = 1 if event == "sent" else tries[request_id] + (event == "retry")
+            if event != "retry":
+                last[request_id] = event
+        for request_id in [request_id for request_id, event in last.items() if event == "sent"]:
             if request_id in self._stored:
-                note, figures = "booked on resume; its tries are not known", _figures(self.response(request_id))
-                self.requests.append(self._done(request_id, outcome="stored", tries=1, note=note, **figures))
+                last[request_id], figures = "done", _figures(self.response(request_id))
+                done = self._done(request_id, outcome="stored", tries=tries[request_id], **figures)
+                self.requests.append(done)
             else:
+                last[request_id] = "in_doubt"
                 self._requests.append(_line(RequestInDoubt(request_id=request_id, time=time.time())))
-                doubts.append(request_id)
-        return doubts
+        return [request_id for request_id, event in last.items() if event == "in_doubt"]
 
 
 def _figures(response: dict[str, Any]) -> dict[str, Any]:
@@ -230,21 +242,9 @@ def _line(record: BaseModel) -> dict[str, Any]:
     return record.model_dump(mode="json")
 
 
-def _take_lock(path: Path) -> int:
-    """An exclusive lock that ends with the process, however it ends."""
-    try:
-        fd = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}; nothing recorded is lost") from None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
-        os.close(fd)
-        raise UsageError(f"{path} is in use by process {holder}; wait for it or stop it") from None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, str(os.getpid()).encode(), 0)
-    return fd
+def _refuse_filled(path: Path) -> None:
+    if any(file.name not in (".lock", ".config.json.partial") for file in path.iterdir()):
+        raise UsageError(f"{path} exists and is not an empty folder; choose another --name")
 
 
 def _attempts(log: Log) -> dict[str, Attempt]:
@@ -264,5 +264,5 @@ def _attempts(log: Log) -> dict[str, Attempt]:
 
 def _check_requests(log: Log) -> None:
     for number, record in enumerate(log.records, 1):
-        if record.get("event") not in ("sent", "done", "in_doubt") or not isinstance(record.get("request_id"), str):
+        if record.get("event") not in EVENTS or not isinstance(record.get("request_id"), str):
             raise UsageError(f"{log.path} line {number} is not a request's; nothing was changed: repair or remove it")

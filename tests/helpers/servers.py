@@ -20,6 +20,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.authorizations.append(self.headers.get("authorization", ""))
         behaviour = self.server.take(body)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             behaviour(self, body)
@@ -37,7 +38,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class ScriptedServer(ThreadingHTTPServer):
-    """Answers with `script`, one behaviour per request, the last one for ever. `log` holds the requests' bodies."""
+    """Answers with `script`, one behaviour per request, the last one for ever. `log` holds the requests' bodies,
+    `authorizations` the keys they came with."""
 
     request_queue_size = 512
     daemon_threads = True
@@ -45,7 +47,7 @@ class ScriptedServer(ThreadingHTTPServer):
 
     def __init__(self, *script: Behaviour) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.script, self.log = list(script), list[dict[str, Any]]()
+        self.script, self.log, self.authorizations = list(script), list[dict[str, Any]](), list[str]()
         self._guard = threading.Lock()
 
     @property

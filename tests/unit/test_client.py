@@ -10,21 +10,30 @@ from typing import Any
 
 import pytest
 
-from agentloop import Reply, Request
-from agentloop.client import MAX_BODY, Client, RequestFailed, retry_after
+from agentloop import Reply, Request, Retry
+from agentloop.client import LONGEST_WAIT, Client, RequestFailed, check_endpoint
 from agentloop.errors import UsageError
+from agentloop.responses import MAX_BODY, MAX_DEPTH, retry_after
 from tests.helpers.servers import Behaviour, breaks_off, completion, drips, hangs, refuses, says, sends, serving
+
+
+def deep(levels: int) -> Any:
+    return [deep(levels - 1)] if levels else []
+
 
 REQUEST = Request("m", ({"role": "user", "content": "write"},), {"temperature": 0.5, "seed": 3, "top_k": 20}, 3)
 GOOD = says("fine")
 
 
-def ask(url: str, answered: bool = True, **settings: Any) -> Reply:
+def ask(url: str, answered: bool = True, told: list[Retry] | None = None, **settings: Any) -> Reply:
+    """One request; `told` receives the retries."""
+    retries = [] if told is None else told
+
     async def go() -> Reply:
-        client = Client(url, "key", **{"pause": 0.01, "tries": 4, "timeout": 2.0} | settings)
+        client = Client(url, **{"key": "key", "pause": 0.01, "tries": 4, "timeout": 2.0} | settings)
         client.answered = answered
         try:
-            return await client.ask(REQUEST, "id")
+            return await client.ask(REQUEST, "id", retries.append)
         finally:
             await client.close()
 
@@ -33,8 +42,9 @@ def ask(url: str, answered: bool = True, **settings: Any) -> Reply:
 
 def test_sends_what_was_asked_and_reads_what_came() -> None:
     with serving(GOOD) as server:
-        reply = ask(server.base_url)
-    assert (reply.answer.text, reply.answer.finish_reason, reply.tries, reply.retries) == ("fine", "stop", 1, [])
+        retries: list[Retry] = []
+        reply = ask(server.base_url, told=retries)
+    assert (reply.answer.text, reply.answer.finish_reason, reply.tries, retries) == ("fine", "stop", 1, [])
     assert (reply.answer.prompt_tokens, reply.answer.completion_tokens) == (7, 3)
     [body] = server.log
     assert body == {
@@ -73,6 +83,11 @@ BAD_ONCE: dict[str, tuple[Behaviour, int | None]] = {
     "error with 200": (sends(b'{"error": {"message": "upstream"}}'), None),
     "invalid UTF-8": (sends(b'{"choices": "\xff\xfe"}'), None),
     "too deep": (sends(b"[" * 200_000), None),
+    "deeper than can be stored": (sends(json.dumps(completion("x", extra=deep(MAX_DEPTH))).encode()), None),
+    "neither text nor a reason": (says(None, choices=[{"message": {"content": None}, "finish_reason": None}]), None),
+    "stopped by the endpoint": (says("", choices=[{"message": {"content": "half"}, "finish_reason": "error"}]), None),
+    "aborted": (says("", choices=[{"message": {"content": "half"}, "finish_reason": "abort"}]), None),
+    "500 with a lone surrogate": (sends(b'{"error": {"message": "a\\ud800b\\u001b[31m"}}', 500), 500),
 }
 
 
@@ -80,23 +95,25 @@ BAD_ONCE: dict[str, tuple[Behaviour, int | None]] = {
 def test_one_bad_response_is_retried_and_logged(name: str) -> None:
     bad, status = BAD_ONCE[name]
     with serving(bad, GOOD) as server:
-        reply = ask(server.base_url)
+        retries: list[Retry] = []
+        reply = ask(server.base_url, told=retries)
     assert reply.answer.text == "fine"
     assert (reply.tries, len(server.log)) == (2, 2)
-    [retry] = reply.retries
-    assert retry["status"] == status
-    assert retry["reason"]
-    assert "\n" not in retry["reason"]
+    [retry] = retries
+    assert retry.status == status
+    assert retry.reason
+    assert retry.reason.isprintable()
 
 
 @pytest.mark.parametrize("bad", [hangs, drips])
 def test_a_response_that_does_not_end_in_time_is_retried(bad: Behaviour) -> None:
     with serving(bad, GOOD) as server:
         started = time.monotonic()
-        reply = ask(server.base_url, timeout=0.3)
+        retries: list[Retry] = []
+        reply = ask(server.base_url, told=retries, timeout=0.3)
     assert reply.answer.text == "fine"
     assert time.monotonic() - started < 2
-    assert "--timeout" in reply.retries[0]["reason"]
+    assert "--timeout" in retries[0].reason
 
 
 ANSWERS: dict[str, tuple[Behaviour, str, str]] = {
@@ -138,7 +155,9 @@ def test_usage_that_is_missing_or_nonsense_is_unknown(usage: Any) -> None:
     assert (reply.answer.prompt_tokens, reply.answer.completion_tokens) == (None, None)
 
 
-@pytest.mark.parametrize(("status", "word"), [(401, "OPENAI_API_KEY"), (403, "OPENAI_API_KEY"), (404, "--base-url")])
+@pytest.mark.parametrize(
+    ("status", "word"), [(401, "OPENAI_API_KEY"), (402, "credit"), (403, "OPENAI_API_KEY"), (404, "--base-url")]
+)
 def test_a_refusal_of_what_we_are_stops_the_run_at_once(status: int, word: str) -> None:
     with serving(refuses(status, message="no\nentry")) as server, pytest.raises(UsageError) as caught:
         ask(server.base_url)
@@ -157,15 +176,18 @@ def test_a_bad_request_stops_the_run_only_if_none_was_ever_accepted() -> None:
     with serving(refuses(400, "exceed_context_size_error", "too long")) as server:
         with pytest.raises(UsageError, match="too long"):
             ask(server.base_url, answered=False)
-        with pytest.raises(RequestFailed, match="too long"):
+        with pytest.raises(RequestFailed, match="too long") as caught:
             ask(server.base_url, answered=True)
+    assert caught.value.alone
     assert len(server.log) == 2
 
 
 def test_tries_are_bounded_and_all_logged() -> None:
+    retries: list[Retry] = []
     with serving(refuses(500)) as server, pytest.raises(RequestFailed) as caught:
-        ask(server.base_url, tries=3)
-    assert (caught.value.tries, len(caught.value.retries), len(server.log)) == (3, 2, 3)
+        ask(server.base_url, told=retries, tries=3)
+    assert (caught.value.tries, len(retries), len(server.log)) == (3, 2, 3)
+    assert not caught.value.alone
 
 
 def test_a_server_that_never_made_sense_is_given_up_soon() -> None:
@@ -191,10 +213,54 @@ def test_a_huge_response_is_refused_without_a_retry() -> None:
 
 def test_retry_after_is_waited_for() -> None:
     with serving(refuses(429, retry_after_ms="300"), GOOD) as server:
-        started = time.monotonic()
-        reply = ask(server.base_url, pause=0.001)
+        started, retries = time.monotonic(), list[Retry]()
+        ask(server.base_url, told=retries, pause=0.001)
     assert time.monotonic() - started >= 0.3
-    assert reply.retries[0]["waited"] == 0.3
+    assert retries[0].waits == 0.3
+
+
+def test_a_retry_after_beyond_patience_ends_the_request_at_once() -> None:
+    """To come again sooner than asked would make it worse."""
+    asked = str(LONGEST_WAIT + 1)
+    with serving(refuses(429, retry_after=asked)) as server, pytest.raises(RequestFailed, match="601 s") as caught:
+        ask(server.base_url)
+    assert len(server.log) == 1
+    assert not caught.value.alone
+
+
+def test_our_own_pause_is_the_least_wait() -> None:
+    """A date that has passed, by whichever clock is wrong, must not turn into a storm of requests."""
+    retries: list[Retry] = []
+    with serving(refuses(503, retry_after="0")) as server, pytest.raises(RequestFailed):
+        ask(server.base_url, told=retries, tries=5, pause=0.05)
+    assert max(retry.waits for retry in retries) > 0.01
+
+
+@pytest.mark.parametrize("key", ["kéy", "two\nlines", "tab\there", "\u2014"])
+def test_a_key_that_no_header_can_carry_is_refused_unquoted(key: str) -> None:
+    with pytest.raises(UsageError, match="OPENAI_API_KEY") as caught:
+        check_endpoint("http://127.0.0.1:9/v1", key)
+    assert key not in str(caught.value)
+
+
+def test_white_space_around_a_key_is_no_part_of_it() -> None:
+    with serving(GOOD) as server:
+        ask(server.base_url, key=" key\r\n")
+        assert server.authorizations == ["Bearer key"]
+
+
+@pytest.mark.parametrize("url", ["http://h:99999/v1", "http://[::1/v1", "http://h\n/v1", "http://\u2014x/v1"])
+def test_an_address_that_is_none_is_refused_in_one_line(url: str) -> None:
+    with pytest.raises(UsageError, match="--base-url") as caught:
+        check_endpoint(url, "key")
+    assert str(caught.value).isprintable()
+
+
+def test_a_proxy_that_is_none_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "foo://x")
+    with pytest.raises(UsageError, match="proxy"):
+        check_endpoint("https://example.invalid/v1", "key")
+    check_endpoint("http://127.0.0.1:9/v1", "key")
 
 
 def test_retry_after_forms() -> None:
@@ -204,16 +270,19 @@ def test_retry_after_forms() -> None:
     assert retry_after({"retry-after": "-3"}) == 0
     assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
     assert retry_after({"retry-after": "soon"}) is None
+    assert retry_after({"retry-after-ms": "soon", "retry-after": "2"}) == 2
+    assert retry_after({"retry-after": "nan"}) == 0
     assert 55 < (retry_after({"retry-after": later}) or 0) <= 60
     dates = {"retry-after": "Thu, 01 Jan 1970 00:01:30 GMT", "date": "Thu, 01 Jan 1970 00:01:00 GMT"}
     assert retry_after(dates) == 30  # by the server's clock, whatever ours says
+    assert 55 < (retry_after({"retry-after": later, "date": "now"}) or 0) <= 60
 
 
 def test_requests_per_minute() -> None:
     async def go(url: str) -> float:
         client = Client(url, "key", per_minute=600)
         started = time.monotonic()
-        await asyncio.gather(*(client.ask(REQUEST, str(i)) for i in range(4)))
+        await asyncio.gather(*(client.ask(REQUEST, str(i), lambda retry: None) for i in range(4)))
         await client.close()
         return time.monotonic() - started
 

@@ -209,8 +209,9 @@ def test_faults_on_the_way_change_no_attempt(tmp_path: Path) -> None:
         outcome, attempts = run(tmp_path / "rough", rough, tries=10)
     assert outcome["owed"] == []
     assert plain(attempts) == plain(expected)
-    done = [r for r in read_lines(tmp_path / "rough" / "requests.jsonl")[0] if r["event"] == "done"]
-    assert sum(len(r["retries"]) for r in done) == len(faults)
+    records = read_lines(tmp_path / "rough" / "requests.jsonl")[0]
+    done = [r for r in records if r["event"] == "done"]
+    assert [r["event"] for r in records].count("retry") == sum(r["tries"] - 1 for r in done) == len(faults)
     assert len(rough.log) == len(calm.log) + len(faults)
 
 
@@ -224,6 +225,14 @@ def test_requests_that_fail_for_good_are_owed_and_sent_again(tmp_path: Path) -> 
         outcome, attempts = run(tmp_path / "r", server)
     assert outcome["owed"] == []
     assert plain(attempts) == plain(expected)
+
+
+def test_requests_that_alone_are_refused_are_owed_and_stop_nothing(tmp_path: Path) -> None:
+    """Prompts too long for a model, say: any number in a row says nothing of the other requests."""
+    too_long = refuses(400, "exceed_context_size_error", "too long")
+    with serving(graded, *[too_long] * 5, graded) as server:
+        outcome, attempts = run(tmp_path / "r", server, concurrency=1, workers=1, samples=3, rounds=1)
+    assert (len(outcome["owed"]), len(attempts)) == (5, 4)
 
 
 def test_an_outage_stops_the_run_and_a_resume_completes_it(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentloop import Retry
 from agentloop.errors import StorageError, UsageError
 from agentloop.files import Log, read_lines, write_whole
 from agentloop.records import Attempt, StreamVerdict
@@ -64,8 +65,8 @@ def path(tmp_path: Path) -> Path:
             store.add(attempt(number))
         for request_id in ("stored", "failed", "doubt"):
             store.sent(request_id, "m", 0)
-        store.save_response("stored", {"text": "hello", "seconds": 1.5}, 2, [{"reason": "429"}])
-        store.failed("failed", "status 500", 6, [])
+        store.save_response("stored", {"text": "hello", "seconds": 1.5}, 2)
+        store.failed("failed", "status 500", 6)
     return path
 
 
@@ -79,24 +80,30 @@ def test_what_was_written_is_read_again(path: Path) -> None:
 
 
 def test_doubts_are_booked_once_and_outlive_the_process(path: Path) -> None:
-    Store.open(path).close()
+    Store.open(path).close()  # the doubts may not have been shown: they are listed until they are sent again
     with Store.open(path) as store:
-        assert store.in_doubt == []
+        assert store.in_doubt == ["doubt"]
         events = [(r["event"], r["request_id"]) for r in read_lines(path / "requests.jsonl")[0]]
         assert events.count(("in_doubt", "doubt")) == 1
         store.sent("doubt", "m", 0)
+        store.retry("doubt", Retry("status 500", 500, 0.5))
     with Store.open(path) as store:
         assert store.in_doubt == ["doubt"]
+        assert [r["event"] for r in read_lines(path / "requests.jsonl")[0]].count("in_doubt") == 2
+        store.save_response("doubt", {"text": "late"}, 1)
+    with Store.open(path) as store:
+        assert store.in_doubt == []
 
 
 def test_a_response_stored_just_before_a_kill_is_not_in_doubt(path: Path) -> None:
     with Store.open(path) as store:
         store.sent("late", "m", 0)
+        store.retry("late", Retry("status 500", 500, 0.5))
     write_whole(path / "responses" / "late.json", b"{}")
     with Store.open(path) as store:
-        assert store.in_doubt == []
+        assert store.in_doubt == ["doubt"]
     done = [r for r in read_lines(path / "requests.jsonl")[0] if r["request_id"] == "late" and r["event"] == "done"]
-    assert [record["outcome"] for record in done] == ["stored"]
+    assert [(record["outcome"], record["tries"]) for record in done] == [("stored", 2)]
 
 
 @pytest.mark.parametrize("name", ["attempts.jsonl", "requests.jsonl", "faults.jsonl"])
