@@ -86,7 +86,7 @@ def _environment() -> Environment:
         "percent": percent,
         "interval": charts.interval,
         "profile_words": words.profile_words,
-        "slug": lambda parts: re.sub(r"[^A-Za-z0-9@]+", "-", "-".join(parts)),
+        "slug": lambda parts: re.sub(r"[^A-Za-z0-9@_.:]+", "-", "-".join(parts)),
     }
     environment.globals |= {
         "sections": SECTIONS,

@@ -29,7 +29,21 @@ ARMS = ("none", "error", "minimized")
 MODELS = ("model-a", "vendor/model-b:free")
 KINDS = ("numerical_mismatch", "out_of_bounds", "unwritten_output", "compile_error", "wrong_dtype")
 KERNELS = Path(__file__).parents[2] / "oracle" / "corpus" / "kernels" / "ops"
-WORDS = "the kernel masks loads rows block size reduce in float32 then stores casts output grid stride offset".split()
+WORDS = (
+    "the",
+    "kernel",
+    "masks",
+    "loads",
+    "rows",
+    "block",
+    "size",
+    "in",
+    "float32",
+    "then",
+    "stores",
+    "casts",
+    "output",
+)
 
 
 def write_run(

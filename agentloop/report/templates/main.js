@@ -50,16 +50,21 @@ function showOverview(target) {
   if (row) { row.focus({ preventScroll: true }); row.scrollIntoView({ block: "center" }); }
 }
 
+/** A fragment's text; one that is not well formed as it is. */
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
 /** #/episode/ID[/ROUND], #/episodes?filters, or the id of a section or row. */
 async function follow() {
   const address = location.hash.slice(1);
   const episode = address.match(/^\/episode\/([^/]+)(?:\/(\d+))?$/);
-  if (episode) return openEpisode(decodeURIComponent(episode[1]), episode[2]);
+  if (episode) return openEpisode(decoded(episode[1]), episode[2]);
   if (address.startsWith("/episodes")) {
     list.show(Object.fromEntries(new URLSearchParams(address.split("?")[1] || "")));
     return showOverview(byId("episodes"));
   }
-  return showOverview(address ? byId(decodeURIComponent(address)) : null);
+  return showOverview(address ? byId(decoded(address)) : null);
 }
 
 function key(event) {
