@@ -16,7 +16,7 @@ from agentloop.endpoints import Prompters, models_of, open_budget, open_prompter
 from agentloop.episodes import Episode, plan
 from agentloop.history import most_repeated
 from agentloop.sweep import Conditions
-from agentloop.tokens import most_answer_tokens, most_tokens
+from agentloop.tokens import estimated_tokens, most_answer_tokens, most_tokens
 from oracle.schema import Task
 
 
@@ -71,7 +71,9 @@ def tell(conditions: Conditions, console: Console) -> None:
     tasks = find_tasks(settings.tasks, load_tasks(settings.task_dirs))
     budget = open_budget(conditions)
     episodes = plan(conditions, models_of(conditions), tasks)
-    found = forecast(episodes, open_prompters(conditions, tasks), budget)
+    words = open_prompters(conditions, tasks)
+    firsts = [estimated_tokens(prompter.first(task).messages) for prompter in words.values() for task in tasks]
+    found = forecast(episodes, words, budget)
     total = found.total
 
     def say(text: str) -> None:
@@ -81,7 +83,8 @@ def tell(conditions: Conditions, console: Console) -> None:
     if len(conditions) > 1:
         say(f"{len(conditions)} conditions (model · prompt strategy · feedback), {settings.samples} samples each")
     say(f"{found.episodes} episodes of at most {settings.rounds} rounds: at most {total.requests} requests")
-    say(f"at most {total.prompt_tokens} tokens of prompts (counted as one a byte: some three times what they will be)")
+    say(f"first requests: about {sum(firsts) // len(firsts)} tokens each, estimated")
+    say(f"at most {total.prompt_tokens} tokens of prompts (one a byte, and all that is told as long as it may be)")
     if found.answers_bounded:
         say(f"at most {total.completion_tokens} tokens of answers (--max-tokens)")
     else:

@@ -66,7 +66,7 @@ def test_a_run_repairs_resumes_and_leaves_a_whole_folder(
             assert "@triton.jit" in source
             assert "Done." not in source
         assert {"config.json", "report.html", "summary.json", "requests.jsonl"} <= set(os.listdir(path))
-        assert "seed/gelu some/model sample 0 round 0: fail" in done.stderr
+        assert "seed/gelu some/model zero_shot minimized sample 0 round 0: fail" in done.stderr
         assert str(path / "report.html") in done.stdout
         assert all(KEY.encode() not in file.read_bytes() for file in path.rglob("*") if file.is_file())
 
