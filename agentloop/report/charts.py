@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 COLOURS = 8  # classes s0 … s7 of the style sheet
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 260, 46, 28, 12, 14
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 260, 58, 28, 12, 14
 
 
 def interval(estimate: Mapping[str, Any], colour: str = "s0") -> Markup:

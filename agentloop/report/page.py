@@ -58,8 +58,9 @@ def render_page(run: Path, summary: dict[str, Any], attempts: Sequence[Attempt])
             headline=words.headline(summary),
             examples=words.examples(attempts),
             kinds=words.kind_words(),
-            repeat=words.repeat_command(config),
+            repeat=words.repeat_command(run, config),
             conditions=words.conditions(config),
+            mended=list(dict.fromkeys(kind for arm in summary["repair"].values() for kind in arm["repair_rate"])),
             rounds=max((len(arm["solved_by_round"]) for arm in summary["repair"].values()), default=0),
             episodes=len({attempt.episode_id for attempt in attempts}),
         )

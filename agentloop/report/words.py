@@ -161,9 +161,12 @@ def replay_command(run: Path, attempt: Attempt, config: Mapping[str, Any]) -> st
     return shlex.join(["agentloop", "replay", token, str(run / "candidates" / f"{attempt.candidate_id}.py"), *options])
 
 
-def repeat_command(config: Mapping[str, Any]) -> str | None:
-    """The `agentloop run` that asks for the same again; None where config.json does not hold one run's settings."""
+def repeat_command(run: Path, config: Mapping[str, Any]) -> str | None:
+    """The `agentloop run`, or `sweep` of the file that the folder keeps, that asks for the same again; None where
+    config.json does not say what was asked."""
     settings = config.get("settings") or {}
+    if config.get("conditions"):
+        return shlex.join(["agentloop", "sweep", str(run / "sweep.toml"), "--name", f"{run.name}-again"])
     if "model" not in settings:
         return None
     words = ["agentloop", "run"]

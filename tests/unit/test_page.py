@@ -81,7 +81,7 @@ def test_the_command_to_repeat_a_run_means_the_same_run() -> None:
         samples=2, rounds=4, temperature=0.1, extra_body={"top_k": 20}, seed=7, task_dirs=("a b", "c"), workers=5,
         name="old", allow_unsafe=True,
     )  # fmt: skip
-    command = words.repeat_command({"settings": given.model_dump(mode="json")})
+    command = words.repeat_command(Path("runs/old"), {"settings": given.model_dump(mode="json")})
     assert command is not None
     said = shlex.split(command)
     assert said[:2] == ["agentloop", "run"]
@@ -91,11 +91,16 @@ def test_the_command_to_repeat_a_run_means_the_same_run() -> None:
     for pair in (["--extra-body", '{"top_k": 20}'], ["--task-dir", "a b"], ["--task-dir", "c"], ["--seed", "7"]):
         assert pair in options
     plain = given.model_copy(update={"task_dirs": (), "extra_body": {}})
-    command = words.repeat_command({"settings": plain.model_dump(mode="json")})
+    command = words.repeat_command(Path("runs/old"), {"settings": plain.model_dump(mode="json")})
     ran = CliRunner().invoke(app, [*shlex.split(command or "")[1:], "--dry-run"])
     assert ran.exit_code == 0, ran.output
     assert "4 episodes of at most 4 rounds" in ran.output
 
 
 def test_no_settings_no_command() -> None:
-    assert words.repeat_command({"settings": {}}) is None
+    assert words.repeat_command(Path("runs/x"), {"settings": {}}) is None
+
+
+def test_a_sweep_is_repeated_from_the_file_that_its_folder_keeps() -> None:
+    config = {"settings": {"tasks": "seed/*"}, "conditions": [{"model": "a"}, {"model": "b"}]}
+    assert words.repeat_command(Path("runs/x"), config) == "agentloop sweep runs/x/sweep.toml --name x-again"
