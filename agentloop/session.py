@@ -201,5 +201,12 @@ def _tell_resumed(store: Store, console: Console) -> None:
 
 
 def _terminate_as_interrupt() -> None:
-    """SIGTERM ends a run as Ctrl-C does: records closed, candidates' processes killed."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    """SIGTERM ends a run as Ctrl-C does, also in the background, where a shell has Ctrl-C ignored: records closed,
+    candidates' processes killed."""
+
+    def stop(*_: object) -> None:
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, stop)

@@ -91,9 +91,12 @@ def contents(path: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, sign: signal.Signals) -> None:
-    """Interrupted while one answer is judged and another is waited for."""
+@pytest.mark.parametrize(
+    ("sign", "background"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)]
+)
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, sign: signal.Signals, background: bool) -> None:
+    """Interrupted while one answer is judged and another is waited for. A script's shell starts what runs in the
+    background with SIGINT ignored."""
     judged = threading.Event()
 
     def waits(handler: Handler, body: dict[str, Any]) -> None:
@@ -105,9 +108,13 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, sign: signal.Signa
 
     with serving(waits) as server:
         arguments = command(*run_arguments(server, tmp_path, tasks="seed/gelu,seed/relu", rounds="1"))
-        process = subprocess.Popen(
-            arguments, env=ENVIRONMENT, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN) if background else signal.getsignal(signal.SIGINT)
+        try:
+            process = subprocess.Popen(
+                arguments, env=ENVIRONMENT, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
         while not judged.wait(0.1):
             assert process.poll() is None, process.communicate()
         time.sleep(0.5)
