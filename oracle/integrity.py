@@ -16,7 +16,8 @@ from oracle.noop import emptied
 from oracle.runner import Runner, Trial
 from oracle.verdict import Failure
 
-COMPARE, REVERSED, LANES, REPEATED, EMPTIED = "compare", "reversed", "lanes", "repeated", "emptied"
+COMPARE, REFRESHED, REPEATED = "compare", "refreshed", "repeated"
+REVERSED, LANES, EMPTIED = "reversed", "lanes", "emptied"
 CONFIG = "config-"  # with a number: that autotune configuration
 CONFIGS = 4  # configurations judged, at most
 _ORDERS = {"interpreter": (REVERSED, LANES)}  # what only a backend that decides order and lanes itself can examine
@@ -39,6 +40,8 @@ def run_check(runner: Runner, case: Case, check: str) -> Trial:
     if check == LANES:
         trial = runner.run(case, fill_lanes=True)
         return _as(trial, "undefined_lanes", "lanes of masked loads without `other` reach the output: ")
+    if check == REFRESHED:
+        return _refreshed(runner, case)
     if check == REPEATED:
         first = runner.run(case)
         second = runner.run(case, poison=1)
@@ -59,15 +62,17 @@ def examine(runner: Runner, passed: list[Trial], *, only_unused: bool = False) -
     """All examinations on the trials that passed, or only whether the kernels are used. Returns breaches and notes."""
     telling = sorted((t for t in passed if not t.empty), key=_elements, reverse=True)
     sample = [trial.case for trial in telling[:SAMPLE]]
+    middle = [trial.case for trial in telling if not trial.expected.constant()]
+    middle = middle[len(middle) // 2 :][:1]  # one case, of middling size: each needs a process of its own
     breaches: list[Breach] = []
     notes: list[str] = []
     configs = max((trial.outcome.configs for trial in passed), default=1)
     if configs > CONFIGS:
         notes.append(f"{CONFIGS} of {configs} autotune configurations were judged")
     others = tuple(f"{CONFIG}{config}" for config in range(1, min(configs, CONFIGS)))
-    checks = () if only_unused else (REPEATED, *others, *_ORDERS.get(runner.backend.name, ()))
+    checks = () if only_unused else (REFRESHED, REPEATED, *others, *_ORDERS.get(runner.backend.name, ()))
     for check in checks:
-        for case in sample:
+        for case in middle if check == REFRESHED else sample:
             trial = run_check(runner, case, check)
             if trial.failure is not None:
                 breaches.append(Breach(trial.failure, case, check))
@@ -91,15 +96,27 @@ def _as(trial: Trial, kind: str, prefix: str) -> Trial:
     return replace(trial, failure=Failure(kind, tier, prefix + failure.message, failure.detail))
 
 
-def _emptied_runner(runner: Runner) -> Runner:
+def _refreshed(runner: Runner, case: Case) -> Trial:
+    """The case after a call with other contents of the same sizes, in a process that has seen nothing else."""
+    with _beside(runner, runner.source) as fresh:
+        fresh.run(case.with_(seed=case.seed ^ 1, values=None))
+        trial = fresh.run(case)
+        runner.executions += fresh.executions
+    loud = trial.failure is not None and trial.failure.loud
+    return trial if loud else _as(trial, "stale_result", "after a call with other contents of the same sizes: ")
+
+
+def _beside(runner: Runner, source: str, *, noop: bool = False) -> Runner:
+    """A runner with processes of its own; the given one's session goes on where it was."""
     return Runner(
         runner.backend,
         runner.task,
-        emptied(runner.source),
+        source,
         references=runner.references,
         tolerance=runner.tolerance,
+        forbid=frozenset() if noop else runner.forbid,
         timeout=runner.timeout,
-        noop=True,
+        noop=noop,
     )
 
 
@@ -107,7 +124,7 @@ def _unused_kernel(runner: Runner, telling: list[Trial]) -> Breach | None:
     """The kernels are unused only if emptying them changes no output byte on every case with a telling reference."""
     if not telling:
         return None
-    with _emptied_runner(runner) as empty:
+    with _beside(runner, emptied(runner.source), noop=True) as empty:
         for trial in telling:
             if _outcome_bytes(empty.run(trial.case)) != _outcome_bytes(trial):
                 runner.executions += empty.executions
@@ -119,7 +136,7 @@ def _unused_kernel(runner: Runner, telling: list[Trial]) -> Breach | None:
 
 def _unused(runner: Runner, case: Case) -> Trial:
     trial = runner.run(case)
-    with _emptied_runner(runner) as empty:
+    with _beside(runner, emptied(runner.source), noop=True) as empty:
         same = _outcome_bytes(empty.run(case)) == _outcome_bytes(trial)
     return replace(trial, failure=_unused_failure(case.tier)) if same and trial.failure is None else trial
 

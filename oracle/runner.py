@@ -112,7 +112,8 @@ class Runner:
         if outcome.error_kind == "unsupported":
             return Trial(case, inputs, expected, outcome, None, None, unjudged=outcome.message)
         comparison = None
-        failure = ended_badly(outcome, case.tier) or self._finding(outcome, case.tier)
+        failure = self._tampering(outcome, case.tier) or ended_badly(outcome, case.tier)
+        failure = failure or self._finding(outcome, case.tier)
         if outcome.status == RETURNED:
             with spending("compare"):
                 comparison = compare(expected, outcome, self.task, inputs, self.tolerance)
@@ -122,6 +123,11 @@ class Runner:
         if failure is None and outcome.launches == 0 and not trial.empty and not expected.constant():
             return replace(trial, failure=no_launch(case.tier))
         return trial
+
+    def _tampering(self, outcome: Outcome, tier: str) -> Failure | None:
+        """What was tried counts, however the call ended: a refusal often ends it."""
+        found = next((finding for finding in outcome.findings if finding.kind == "tampering"), None)
+        return Failure("tampering", tier, found.message, outcome.traceback) if found else None
 
     def _finding(self, outcome: Outcome, tier: str) -> Failure | None:
         if outcome.late:

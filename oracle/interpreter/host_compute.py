@@ -1,7 +1,8 @@
 """Notices tensor arithmetic that the candidate does on the host, by the names of torch's functions.
 
 Allocating, viewing, copying, casting and asking for shapes is host code's job; everything else on a tensor of more than
-one element is arithmetic. Kernels and this package's own work are not seen here.
+one element is arithmetic, and so is handing all its values to numpy or to Python. Kernels and this package's own work are
+not seen here, nor is arithmetic on the bytes that an address points at (through ctypes, say).
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ _ALLOWED = (
     "repeat_interleave pad constant_pad_nd fill_ zero_ resize_ resize_as_ set_ flip fliplr flipud roll cpu cuda "
     "__deepcopy__ __copy__ "
     # cast
-    "to type type_as float double half bfloat16 int long short char byte bool cfloat cdouble numpy "
+    "to type type_as float double half bfloat16 int long short char byte bool cfloat cdouble "
     # ask
     "size stride dim ndimension numel nelement element_size itemsize storage_offset data_ptr untyped_storage storage "
-    "get_device item tolist __len__ __bool__ __int__ __float__ __index__ __contains__ __repr__ __str__ __format__ "
-    "__hash__ __array__ __dlpack__ __dlpack_device__ __reduce_ex__ __dir__ broadcast_shapes result_type promote_types "
+    "get_device item __len__ __bool__ __int__ __float__ __index__ __contains__ __repr__ __str__ __format__ "
+    "__hash__ __dlpack_device__ __reduce_ex__ __dir__ broadcast_shapes result_type promote_types "
     "can_cast dim_order storage_type requires_grad_ retain_grad backward register_hook record_stream pin_memory "
-    "share_memory_ sym_size sym_numel has_names numpy_T set_default_dtype"
+    "share_memory_ sym_size sym_numel has_names set_default_dtype"
 )
 ALLOWED = frozenset(_ALLOWED.split())
 

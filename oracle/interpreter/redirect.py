@@ -162,6 +162,7 @@ def _numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             "can't convert cuda:0 device type tensor to numpy. "
             "Use Tensor.cpu() to copy the tensor to host memory first."
         )
+    note_arithmetic(func, args, kwargs)
     return func(*args, **kwargs)
 
 

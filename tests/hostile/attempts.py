@@ -58,15 +58,19 @@ def attempt(backend: WorkerBackend, text: str, timeout: float = 30.0, calls: int
 
 def nothing_left(backend: WorkerBackend) -> None:
     """No process below the warm parent, no file in its folder."""
-    parent = backend._parent
-    warm = parent.process.pid
-    if os.geteuid() != 0 and "pid_namespace" in backend.isolation:
-        (warm,) = children(warm)  # an ordinary user's warm parent lives in a process namespace
+    warm, base = warm_parent(backend), backend._parent.base
     end = time.monotonic() + 5
-    while (children(warm) or os.listdir(parent.base)) and time.monotonic() < end:
+    while (children(warm) or os.listdir(base)) and time.monotonic() < end:
         time.sleep(0.01)
     assert children(warm) == []
-    assert os.listdir(parent.base) == []
+    assert os.listdir(base) == []
+
+
+def warm_parent(backend: WorkerBackend) -> int:
+    """The process that forks candidates: an ordinary user's lives in a process namespace, below the one that was started."""
+    started = backend._parent.process.pid
+    below = os.geteuid() != 0 and "pid_namespace" in backend.isolation
+    return children(started)[0] if below else started
 
 
 def children(pid: int) -> list[int]:

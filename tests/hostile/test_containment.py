@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from oracle.backends import WorkerBackend
-from oracle.worker.protocol import CRASHED, RAISED, RETURNED
+from oracle.worker.protocol import CRASHED, RAISED, RETURNED, Call
 from tests.conftest import SECRET
-from tests.hostile.attempts import INPUT, PRELUDE, attempt, kinds, source
+from tests.hostile.attempts import INPUT, PRELUDE, attempt, buffer, kinds, nothing_left, source
 
 ROOT = Path(__file__).parents[2]
 
@@ -121,6 +121,23 @@ def test_the_key_is_nowhere(backend: WorkerBackend):
     outcome = attempt(backend, source(body))
     assert outcome.message == "RuntimeError: False False None True"
     assert os.environ["OPENAI_API_KEY"] == SECRET
+
+
+@pytest.mark.parametrize(
+    "statement", ["os.listdir({!r})", "open({!r} + '/candidate.py').read()", "open({!r} + '/x', 'w')"]
+)
+def test_another_candidates_folder(backend: WorkerBackend, statement: str):
+    other = backend.open(source("return right(x)"), "entry")
+    try:
+        other.call(Call((buffer(INPUT),)), 30.0)
+        (folder,) = os.listdir(backend._parent.base)
+        session = backend.open(trying(statement.format(f"{backend._parent.base}/{folder}"), "import os"), "entry")
+        outcome = session.call(Call((buffer(INPUT),)), 30.0)
+        session.close()
+        assert outcome.message == "RuntimeError: denied", outcome
+    finally:
+        other.close()
+    nothing_left(backend)
 
 
 # network
