@@ -127,13 +127,21 @@ def paper(task: Task, inputs: Inputs, quantity: Quantity, backend: str) -> np.nd
 
 def calibrated(task: Task, inputs: Inputs, quantity: Quantity, backend: str) -> np.ndarray:
     """The published procedure on our own controls: `QUANTILE` of passing controls' largest errors × `FACTOR`."""
-    figures = load_calibrated()["atol"].get(task.id, {})
-    if inputs.case.dtype not in figures:
-        raise UsageError(
-            f"--tolerance calibrated: no control of {task.id} was measured in {inputs.case.dtype}; "
-            f"use --tolerance {DEFAULT}"
-        )
-    return np.array(float(figures[inputs.case.dtype]))
+    return from_figures(load_calibrated()["atol"])(task, inputs, quantity, backend)
+
+
+def from_figures(atol: Mapping[str, Mapping[str, float]]) -> Rule:
+    """The rule that one absolute tolerance per task and dtype makes."""
+
+    def rule(task: Task, inputs: Inputs, quantity: Quantity, backend: str) -> np.ndarray:
+        known, dtype = atol.get(task.id, {}), inputs.case.dtype
+        if dtype not in known:
+            raise UsageError(
+                f"--tolerance calibrated: no control of {task.id} was measured in {dtype}; use --tolerance {DEFAULT}"
+            )
+        return np.array(float(known[dtype]))
+
+    return rule
 
 
 RULES: dict[str, Rule] = {"derived": derived, "paper": paper, "calibrated": calibrated}

@@ -1,0 +1,95 @@
+"""Runs the oracle's measurements on its own corpus (`oracle.validation`), resumable at any point."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import oracle
+from agentloop.errors import UsageError
+from agentloop.files import Log
+from oracle.schema import Task
+from oracle.validation import Bench, Job
+
+Records = dict[tuple[str, str], dict[str, Any]]  # by part and key
+Stage = Callable[[Records], list[Job]]  # jobs that follow from what is known
+
+
+def oracle_digest(tasks: Mapping[str, Task]) -> str:
+    """16 hexadecimal digits for all that a measurement depends on: the oracle's code, its corpus and the tasks."""
+    state = hashlib.blake2b(digest_size=8)
+    root = Path(oracle.__file__).parent
+    for path in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
+        state.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    for task_id, task in sorted(tasks.items()):
+        state.update(f"{task_id} {task.digest}".encode())
+    return state.hexdigest()
+
+
+class Results:
+    """The file of results: a first line that says what they are results of, then one line per job."""
+
+    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+        """Read what is there. Raises UsageError for results of something else."""
+        self._log = Log(path)
+        self._lock = threading.Lock()
+        first, *rest = self._log.records or [header]
+        different = sorted(name for name in {*header, *first} if header.get(name) != first.get(name))
+        if different:
+            raise UsageError(
+                f"--out {str(path)!r} holds results of another oracle or other settings ({', '.join(different)} differ); "
+                "remove that file or name another"
+            )
+        self.records: Records = {(record["part"], record["key"]): record for record in rest}
+        self._log.open()
+        if not self._log.records:
+            self._log.append(header)
+
+    def add(self, job: Job, result: dict[str, Any], seconds: float) -> None:
+        record = {"part": job.part, "key": job.key, "seconds": round(seconds, 3), **result}
+        with self._lock:
+            self._log.append(record)
+            self.records[job.part, job.key] = record
+
+    def close(self) -> None:
+        self._log.close()
+
+
+def run_stages(
+    bench: Bench, stages: Iterable[Stage], results: Results, workers: int, progress: Callable[[str, int, int], None]
+) -> Records:
+    """Run every job that has no result yet, stage by stage; returns the records of all jobs. An error of ours stops it:
+    what was measured is kept. `progress` is told (part, jobs done, jobs) of a stage."""
+    wanted: Records = {}
+    for stage in stages:
+        jobs = stage(wanted)
+        missing = [job for job in jobs if (job.part, job.key) not in results.records]
+        _run(bench, missing, results, workers, lambda part, left, n=len(jobs): progress(part, n - left, n))
+        wanted |= {(job.part, job.key): results.records[job.part, job.key] for job in jobs}
+    return wanted
+
+
+def _run(bench: Bench, jobs: list[Job], results: Results, workers: int, progress: Callable[[str, int], None]) -> None:
+    def measure(job: Job) -> None:
+        started = time.monotonic()
+        results.add(job, job.run(bench), time.monotonic() - started)
+
+    waiting, left = iter(jobs), len(jobs)
+    with ThreadPoolExecutor(workers) as pool:
+        running: dict[Future[None], Job] = {}
+        while True:
+            while len(running) < workers and (job := next(waiting, None)) is not None:
+                running[pool.submit(measure, job)] = job
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                job = running.pop(future)
+                future.result()
+                left -= 1
+                progress(job.part, left)
