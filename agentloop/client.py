@@ -2,7 +2,7 @@
 
 The SDK does not validate responses and its own retries are off: `responses` says what a response must hold, and
 `tenacity` is the one owner of retries. A failure is attributed here, once:
-- the endpoint refuses what we are (key, account, model, parameters): `UsageError`, the run stops;
+- the endpoint refuses what we are (key, account, model, parameters): `Refused`, a `UsageError`, the run stops;
 - the endpoint or the way to it fails: retried, then `RequestFailed`, the attempt is owed;
 - the model answered badly (nothing, filtered, cut off): an `Answer`, judged as any other.
 
@@ -49,6 +49,12 @@ class RequestFailed(EpisodeFault):
         self.tries, self.alone = tries, alone
 
 
+class Refused(UsageError):
+    """The endpoint will have no request of ours until something is changed here."""
+
+    tries = 1
+
+
 class Client:
     """Sends requests to one endpoint. `tries` bounds the tries of a request, `timeout` is seconds for one try in all,
     `pause` the first back-off in seconds (doubled each time, with jitter). Raises UsageError where the endpoint's
@@ -71,7 +77,7 @@ class Client:
         self._rate = _Rate(per_minute)
 
     async def ask(self, request: Request, request_id: str, on_retry: Callable[[Retry], None]) -> Reply:
-        """Send until there is a usable response. Raises UsageError or RequestFailed."""
+        """Send until there is a usable response. Raises Refused or RequestFailed."""
 
         def note(state: tenacity.RetryCallState) -> None:
             trouble, waits = _trouble(state), state.next_action.sleep if state.next_action else 0.0
@@ -93,6 +99,9 @@ class Client:
                     raw, status = await self._try(request)
                     text, reason, usage = read_completion(raw, status)
             self.answered = True
+        except Refused as refusal:
+            refusal.tries = tries
+            raise
         except Trouble as trouble:
             raise RequestFailed(f"{self.base_url}: {trouble} ({_times(tries)})", tries, trouble.alone) from None
         answer = Answer(request_id, text, reason, *usage, seconds=round(time.monotonic() - started, 3))
@@ -102,7 +111,7 @@ class Client:
         await self._openai.close()
 
     async def _try(self, request: Request) -> tuple[Any, int]:
-        """One request. Returns the body's JSON and the status, raises Trouble or UsageError."""
+        """One request. Returns the body's JSON and the status, raises Trouble or Refused."""
         try:
             async with (
                 asyncio.timeout(self.timeout),
@@ -128,16 +137,16 @@ class Client:
         """What a 4xx or 5xx means. Returns a response in place of one the provider's filter withheld."""
         status, code, message = error.status_code, error.code or "", _server_says(error)
         if "insufficient_quota" in (code, error.type):
-            raise UsageError(f"{self.base_url}: the account's quota is used up: {message}") from None
+            raise Refused(f"{self.base_url}: the account's quota is used up: {message}") from None
         if status in RETRIED_STATUS or status >= 500:
             raise self._later(f"status {status}: {message}", status, retry_after(error.response.headers)) from None
         if status in REFUSED:
-            raise UsageError(f"{self.base_url} answered {status}, {REFUSED[status]}: {message}") from None
+            raise Refused(f"{self.base_url} answered {status}, {REFUSED[status]}: {message}") from None
         if code == "content_filter":
             return {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}], "error": error.body}
         if self.answered:  # others of our requests were accepted: it is this one, a prompt too long, say
             raise Trouble(f"status {status}: {message}", status=status, again=False, alone=True) from None
-        raise UsageError(f"{self.base_url} refuses the request ({status}): {message}; see --extra-body to drop a key")
+        raise Refused(f"{self.base_url} refuses the request ({status}): {message}; see --extra-body to drop a key")
 
     def _later(self, reason: str, status: int, wait: float | None) -> Trouble:
         """Worth another try, unless the endpoint asks for more patience than a run has."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentloop import Answer, Author, Reply, Request, Retry
 from agentloop.budget import Budget, Use
-from agentloop.client import RequestFailed
+from agentloop.client import Refused, RequestFailed
 from agentloop.episodes import request_key
 from agentloop.flights import Flights
 from agentloop.store import Store
@@ -58,7 +58,7 @@ class Replies:
             self.store.sent(request_id, model, request.sample, most)
             try:
                 reply = await self.author.ask(request, request_id, lambda retry: self._note(request_id, retry))
-            except RequestFailed as error:
+            except (RequestFailed, Refused) as error:
                 hold.used = Use(requests=1)
                 self.store.failed(request_id, str(error), error.tries)
                 raise

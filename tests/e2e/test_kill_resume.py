@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import random
 import subprocess
@@ -14,11 +13,9 @@ from typing import Any
 
 import pytest
 
-from agentloop import Request
-from agentloop.episodes import request_key
 from agentloop.files import read_lines
-from agentloop.store import read_config
 from tests.helpers import sitting
+from tests.helpers.folders import attempts, check_readable, key_of
 from tests.helpers.servers import serving
 from tests.helpers.sitting import slow
 
@@ -33,24 +30,6 @@ def processes() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.helpers.sitting"])
     return context
-
-
-def attempts(path: Path) -> dict[str, dict[str, Any]]:
-    """Attempts by id, without what time tells. Raises for an attempt that is there twice."""
-    rows = read_lines(path / "attempts.jsonl")[0]
-    for row in rows:
-        del row["time"], row["timings"]
-        for stream in ("score", "feedback_verdict"):
-            if row[stream]:
-                del row[stream]["seconds"]
-    assert len({row["attempt_id"] for row in rows}) == len(rows)
-    return {row["attempt_id"]: row for row in rows}
-
-
-def key_of(body: dict[str, Any]) -> str:
-    """The request id of a body that reached the server (the run's seed is 0: the seed sent is the sample index)."""
-    parameters = {key: value for key, value in body.items() if key not in ("model", "messages")}
-    return request_key(sitting.ENDPOINT, Request(body["model"], tuple(body["messages"]), parameters, body["seed"]))
 
 
 def test_ten_kills_change_nothing(tmp_path: Path, processes: Any) -> None:
@@ -74,12 +53,12 @@ def test_ten_kills_change_nothing(tmp_path: Path, processes: Any) -> None:
             process.kill()
             process.join()
             killed += 1
-            _check_readable(broken)
+            check_readable(broken)
         last = processes.Process(target=sitting.main, args=(str(broken), server.base_url, *CHANGES))
         last.start()
         last.join()
         assert last.exitcode == 0
-        asked = Counter(key_of(body) for body in server.log)
+        asked = Counter(key_of(sitting.ENDPOINT, body) for body in server.log)
 
     assert attempts(broken) == attempts(whole)
     records = read_lines(broken / "requests.jsonl")[0]
@@ -108,7 +87,7 @@ def test_a_stored_response_is_not_asked_for_after_a_kill(tmp_path: Path, process
         again = processes.Process(target=sitting.main, args=(str(path), server.base_url, *CHANGES))
         again.start()
         again.join()
-        later = {key_of(body) for body in server.log[before:]}
+        later = {key_of(sitting.ENDPOINT, body) for body in server.log[before:]}
     assert len(stored) > 20
     assert later
     assert not stored & later
@@ -151,16 +130,6 @@ def test_a_killed_run_of_the_command_line_with_the_real_judge(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "attempts are recorded" in done.stdout
     assert attempts(tmp_path / "broken") == attempts(tmp_path / "whole")
-
-
-def _check_readable(path: Path) -> None:
-    """After any kill all but a torn last line can be read, and each stored response is whole."""
-    if (path / "config.json").exists():
-        read_config(path)
-    for name in ("attempts", "requests", "faults"):
-        read_lines(path / f"{name}.jsonl")
-    for file in (path / "responses").glob("[!.]*.json"):
-        json.loads(file.read_text())
 
 
 def _wait(condition: Any, seconds: float = 30.0) -> None:

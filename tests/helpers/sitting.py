@@ -30,6 +30,7 @@ from agentloop.replies import Replies
 from agentloop.store import CONFIG_VERSION, Store
 from oracle.case import Case, Replay
 from oracle.schema import FULL_TIERS, Task
+from oracle.tolerance import policy
 from oracle.verdict import FAIL, PASS, Counterexample, Failure, NaiveResult, Verdict, candidate_id
 from tests.helpers.servers import Behaviour, Handler, completion
 
@@ -37,8 +38,19 @@ ENDPOINT = "stand-in"  # the port differs from test to test; request keys must n
 GRADES = 8  # an answer holds `GRADE = g`; the stand-in judge passes grade 0 and fails others, some silently
 
 
+class StandInBackend:
+    """Enough of a backend for what a run says of itself."""
+
+    name, isolation, not_exercised = "interpreter", ("stand-in",), ()
+
+    def close(self) -> None:
+        pass
+
+
 class StandInJudge:
     """Decides by the grade an answer states. Deterministic, and slow enough to be killed at it."""
+
+    tolerance, backend = policy(), StandInBackend()
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
