@@ -87,10 +87,15 @@ class StandInJudge:
         return verdict
 
 
+def digest(body: dict[str, Any]) -> bytes:
+    """Two bytes that follow from a request alone."""
+    said = json.dumps([body["messages"], body.get("seed"), body["model"]], sort_keys=True)
+    return hashlib.blake2b(said.encode(), digest_size=2).digest()
+
+
 def graded(handler: Handler, body: dict[str, Any]) -> None:
     """A small deterministic author: what it answers follows from the request alone."""
-    said = json.dumps([body["messages"], body.get("seed"), body["model"]], sort_keys=True)
-    grade = hashlib.blake2b(said.encode(), digest_size=1).digest()[0] % GRADES
+    grade = digest(body)[0] % GRADES
     text = f"Here:\n```python\nimport torch\n\nGRADE = {grade}\n\ndef f(x):\n    return x\n```\n"
     handler.reply(200, json.dumps(completion(text if grade < 7 else "I would rather not.")).encode())
 
