@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright import sync_api
 
 from agentloop import report
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
