@@ -21,8 +21,13 @@ class Flights(Generic[T]):
         if task is None:
             task = asyncio.ensure_future(compute())
             self._tasks[key] = task
-            task.add_done_callback(lambda _: self._tasks.pop(key, None))
+            task.add_done_callback(lambda ended: self._land(key, ended))
         return await asyncio.shield(task)
+
+    def _land(self, key: Hashable, ended: asyncio.Task[T]) -> None:
+        del self._tasks[key]
+        if not ended.cancelled():
+            ended.exception()  # seen, even where all who waited were cancelled: asyncio would print it
 
     def cancel(self) -> None:
         for task in list(self._tasks.values()):
