@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint format clean
+.PHONY: setup demo test test-hostile test-slow lint format clean
 
 setup: $(STAMP)
 
@@ -29,6 +29,11 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest -m "not slow and not real_model"
+
+# Candidates must be contained whoever judges: as an ordinary user, and where namespaces are refused.
+test-hostile: setup
+	$(BIN)/python -m tests.hostile.ways user
+	$(BIN)/python -m tests.hostile.ways container
 
 test-slow: setup
 	$(BIN)/python -m pytest -m "slow"

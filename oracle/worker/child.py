@@ -48,7 +48,7 @@ def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device
             write(CHANNEL, pack({"type": "uncontained", "reason": str(error)}))
             _exit(1)
         write(CHANNEL, pack({"type": "started"}))
-        Server(cell.scratch, memory, device, watch).serve()
+        Server(cell.program, memory, device, watch).serve()
     except Closed:
         pass
     finally:
@@ -65,8 +65,8 @@ def _settle(channel: int, arena: int) -> None:
 
 
 class Server:
-    def __init__(self, scratch: str, arena: memoryview, device: Device, watch: Watch) -> None:
-        self.scratch, self.arena, self.device = scratch, arena, device
+    def __init__(self, path: str, arena: memoryview, device: Device, watch: Watch) -> None:
+        self.path, self.arena, self.device = path, arena, device
         self.watch = watch
         self._turn = threading.Lock()
         self._running = False  # whether the candidate's code is: only then may the device's word of compiling be sent
@@ -75,12 +75,11 @@ class Server:
 
     def serve(self) -> None:
         first = read(CHANNEL)
-        path = os.path.join(self.scratch, "candidate.py")
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
+        with open(self.path, "w", encoding="utf-8", errors="replace") as file:
             file.write(first["source"])
-        self.candidate = Candidate(path, first["source"])
+        self.candidate = Candidate(self.path, first["source"])
         sys.path[:] = isolation.import_path()
-        sys.argv[:] = [path]
+        sys.argv[:] = [self.path]
         try:
             self.device.start()
         except Exception as error:

@@ -5,8 +5,14 @@ without keys, no descriptor but its own channel, limits, namespaces of its own, 
 (Landlock) and a system call filter (seccomp). The judge decides in another process, so that a broken layer costs safety
 and never a verdict.
 
-Not covered: a hole in the kernel itself; reading what Python's own packages hold; time and cache side channels; on a
-machine without namespaces, reading of world-readable kernel files is stopped by Landlock alone.
+A machine may refuse some of them. An ordinary user cannot give each candidate a user of its own; a container often
+refuses namespaces and mounts: then seccomp alone blocks the network, Landlock and seccomp other processes, and nothing
+may be made in the private folder, since it lies on a disk that others use. What is on is recorded with every verdict.
+
+Not covered: a hole in the kernel itself; reading what Python's own packages hold; time and cache side channels; a
+candidate's share of processor time and memory below its limits; and a program made against this very judge, which takes
+its own process over and computes right numbers there without a kernel. The judge empties kernels and compares bytes
+itself, but such a program could notice that.
 """
 
 from __future__ import annotations
@@ -49,6 +55,9 @@ class Policy:
     cpu_seconds: int = 3600
     shared_cache: bool = False  # compiled kernels are kept for further processes of the same candidate
     cache_bytes: int = 0  # all files of that cache, at most
+    makes_files: bool = (
+        False  # needs to make files, be it on the machine's disk; others do so in a file system of their own
+    )
     own_proc: bool = False  # needs to see itself in /proc under its own id (CUDA does), and to write there
 
 
@@ -62,11 +71,18 @@ class Cell:
     policy: Policy = field(default_factory=Policy)
     cache: str = ""
     kept: int = 0  # capabilities that the layer `user` leaves
+    private: bool = False  # whether the layer `private_scratch` made the folder a file system of its own
+
+    @property
+    def program(self) -> str:
+        """Where the candidate's source lies; made empty before files can no longer be made."""
+        return f"{self.scratch}/candidate.py"
 
 
 def _environment(cell: Cell) -> None:
-    """Home, temporary files and Triton's cache in the private folder. (Keys were left out before the parent started.)"""
+    """Home, temporary files and caches in the private folder. (Keys were left out before the parent started.)"""
     os.environ.update(HOME=cell.scratch, TMPDIR=cell.scratch, TRITON_CACHE_DIR=cell.cache or f"{cell.scratch}/triton")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = cell.scratch  # which torch makes when some packages are imported
     tempfile.tempdir = cell.scratch  # the warm parent may have asked, and Python remembers the answer
     os.umask(0o077)
 
@@ -107,6 +123,7 @@ def _private_scratch(cell: Cell) -> None:
     system.mount(None, "/", None, system.MS_REC | system.MS_PRIVATE)
     flags = system.MS_NOSUID | system.MS_NODEV
     system.mount("tmpfs", cell.scratch, "tmpfs", flags, f"size={cell.policy.scratch_bytes},nr_inodes=8192,mode=0700")
+    cell.private = True
     if cell.policy.own_proc:
         system.mount("proc", "/proc", "proc", flags, "")
 
@@ -144,12 +161,20 @@ def _no_new_privs(_cell: Cell) -> None:
 
 
 def _landlock(cell: Cell) -> None:
+    Path(cell.program).touch()
+    makes_files = cell.private or cell.policy.makes_files
     rules = [(path, landlock.LIST) for path in import_path()]
     rules += [(path, landlock.READ) for path in (*_readable(), "/proc/self", *cell.policy.read)]
     devices = landlock.READ_FILE | landlock.WRITE_FILE | landlock.IOCTL_DEV
     rules += [(path, devices) for path in ("/dev/null", "/dev/zero", "/dev/full")]
     rules += [(path, landlock.READ_FILE) for path in ("/dev/urandom", "/dev/random")]
-    landlock.restrict(rules, everything=(cell.scratch, *filter(None, [cell.cache]), *cell.policy.write))
+    if not makes_files:  # so that a disk which others use cannot be filled
+        rules += [
+            (cell.scratch, landlock.READ),
+            (cell.program, landlock.READ | landlock.WRITE_FILE | landlock.TRUNCATE),
+        ]
+    own = (cell.scratch, cell.cache) if makes_files else ()
+    landlock.restrict(rules, everything=(*filter(None, own), *cell.policy.write))
 
 
 def _seccomp(cell: Cell) -> None:

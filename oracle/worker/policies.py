@@ -14,6 +14,7 @@ _DRIVER = frozenset({"socket", "bind", "listen"})
 
 POLICIES = {
     "interpreter": Policy(),
+    "compiler": Policy(),
     "cuda": Policy(
         read=("/usr", "/etc/alternatives", "/opt", "/sys", "/bin", "/sbin", sys.prefix, sys.base_prefix),
         write=("/dev", "/proc"),
@@ -21,6 +22,7 @@ POLICIES = {
         memory=None,  # CUDA reserves addresses by the terabyte
         file_bytes=256 * MIB,
         descriptors=4096,
+        makes_files=True,
         shared_cache=True,
         cache_bytes=512 * MIB,
         own_proc=True,

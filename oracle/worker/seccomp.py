@@ -76,6 +76,11 @@ _MODE_FILTER = 2
 FIRST = 1  # a process's id in a process namespace of its own
 
 
+def names() -> frozenset[str]:
+    """The calls that are refused unless they are allowed."""
+    return frozenset((*_NUMBERS, *_SELF_ONLY, "clone"))
+
+
 def prepare(allow: Collection[str] = ()) -> None:
     """Build the filter of a process that is the first of its namespace, so that its forks need not."""
     if MACHINE in _AUDIT_ARCH:

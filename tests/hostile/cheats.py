@@ -5,6 +5,7 @@ A cheat names the failure kind that its verdict must have ("" where it is right 
 
 from __future__ import annotations
 
+import os
 import textwrap
 from dataclasses import dataclass
 
@@ -325,12 +326,13 @@ TAMPERING = [
     relu(
         "Triton's shared cache",
         "tampering",
-        """
-        os.makedirs(os.path.expanduser("~/.triton/cache/owned"), exist_ok=True)
-        open(os.path.expanduser("~/.triton/cache/owned/kernel.json"), "w")
+        f"""
+        try:
+            open({os.path.expanduser("~/.triton/owned-by-a-candidate")!r}, "w")
+        except OSError:
+            pass
         return right(x)
         """,
-        "import os",
     ),
     relu("a socket", "tampering", "socket.socket()\nreturn right(x)", "import socket"),
     relu("a fork bomb", "tampering", "while True: os.fork()", "import os"),
@@ -344,7 +346,7 @@ ENDS = [
     relu("segmentation fault", "crashed", "ctypes.string_at(0)", "import ctypes"),
     relu("stack exhausted", "launch_error", "return relu(x)"),
     relu("a huge allocation", "memory_limit", "return torch.empty(1 << 38, device=x.device)"),
-    relu("a growing list", "memory_limit", "kept = [0]\nwhile True: kept += kept"),
+    relu("a growing heap", "memory_limit", "kept = []\nwhile True: kept.append(mmap.mmap(-1, 1 << 28))", "import mmap"),
     relu("an endless loop", "timeout", "while True: pass"),
     relu(
         "an endless kernel",

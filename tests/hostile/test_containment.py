@@ -39,6 +39,16 @@ def denied(backend: WorkerBackend, statement: str, top: str = "") -> set[str]:
     return kinds(outcome)
 
 
+def test_the_layers_are_those_that_the_circumstances_allow(backend: WorkerBackend):
+    """`tests.hostile.ways` runs these tests as an ordinary user and where namespaces are refused: fewer layers, said so."""
+    always = {"environment", "descriptors", "rlimits", "capabilities", "parent_death_signal", "no_new_privs"}
+    assert always | {"landlock", "seccomp"} <= set(backend.isolation)
+    assert ("user" in backend.isolation) == (os.geteuid() == 0)
+    namespaces = {"network_namespace", "pid_namespace", "ipc_namespace", "private_scratch"}
+    assert namespaces & set(backend.isolation) in (namespaces, set())
+    assert all(reason for layer, reason in backend.layers.items() if layer not in backend.isolation)
+
+
 # files
 
 
@@ -49,11 +59,17 @@ def test_writing_outside_the_private_folder(backend: WorkerBackend, place: str):
     assert not target.exists()
 
 
-def test_writing_into_the_private_folder_works_and_is_tampering(backend: WorkerBackend):
+def test_writing_into_the_private_folder_is_tampering(backend: WorkerBackend):
+    """It works where that is a file system of its own, and then alone: no disk can be filled."""
     body = "with open('note', 'w') as file:\n    file.write('x')\nreturn right(x)"
     outcome = attempt(backend, source(body))
-    assert outcome.status == RETURNED, outcome
+    assert outcome.status == (RETURNED if "private_scratch" in backend.isolation else RAISED), outcome
     assert kinds(outcome) == {"tampering"}
+
+
+def test_rewriting_its_own_source_is_tampering(backend: WorkerBackend):
+    outcome = attempt(backend, source("open(__file__, 'a').write('#')\nreturn right(x)"))
+    assert (outcome.status, kinds(outcome)) == (RETURNED, {"tampering"}), outcome
 
 
 def test_filling_the_disk_stops_at_the_private_folders_size(backend: WorkerBackend):
