@@ -13,3 +13,7 @@ class UsageError(OracleError):
 
 class InfrastructureError(OracleError):
     """Our trouble (a worker that will not start, no memory left for the judge): never a candidate's failure."""
+
+
+class WorkerLost(InfrastructureError):
+    """The warm parent died, and every candidate's process with it. The next process comes from a new one."""

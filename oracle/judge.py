@@ -14,6 +14,7 @@ from typing import Any
 from oracle import clock
 from oracle.case import Case, Replay
 from oracle.diagnose import diagnose
+from oracle.errors import WorkerLost
 from oracle.inputs import Inputs
 from oracle.integrity import COMPARE, attribute, examine, run_check
 from oracle.minimize import NotFailing, minimize
@@ -77,6 +78,21 @@ class Judge:
         forbid: frozenset[str] = ALWAYS_FORBIDDEN,
     ) -> Verdict:
         """Judge one source. Raises InfrastructureError for our own trouble, never for the candidate's."""
+        try:
+            return self._judge(task, source, stream, naive, minimized, exclude, forbid)
+        except WorkerLost:  # perhaps under another candidate; a judgement can be repeated
+            return self._judge(task, source, stream, naive, minimized, exclude, forbid)
+
+    def _judge(
+        self,
+        task: Task,
+        source: str,
+        stream: str,
+        naive: bool,
+        minimized: bool,
+        exclude: frozenset[str],
+        forbid: frozenset[str],
+    ) -> Verdict:
         started = time.monotonic()
         clock.taken()
         verdict = Verdict(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from oracle.clock import spending, spent
-from oracle.errors import InfrastructureError
+from oracle.errors import InfrastructureError, WorkerLost
 from oracle.worker.protocol import (
     CRASHED,
     MEMORY,
@@ -110,11 +110,14 @@ class WorkerSession:
             self._supervisor.settimeout(max(0.1, deadline - time.monotonic()))
             data, descriptors, _, _ = socket.recv_fds(self._supervisor, 4096, 1)
             if not descriptors:
-                reason = json.loads(data)["error"] if data else "the warm parent ended"
-                raise InfrastructureError(f"no process for the candidate: {reason}")
+                if not data:
+                    raise WorkerLost("no process for the candidate: the warm parent ended")
+                raise InfrastructureError(f"no process for the candidate: {json.loads(data)['error']}")
             self._pidfd = descriptors[0]
             message, _ = self._channel.receive(deadline)
-        except (OSError, Late, Closed, Garbage) as error:
+        except Closed:
+            raise WorkerLost("the candidate's process ended before it was contained") from None
+        except (OSError, Late, Garbage) as error:
             raise InfrastructureError(
                 f"the candidate's process did not start: {error or type(error).__name__}"
             ) from None
@@ -196,7 +199,7 @@ class WorkerSession:
             return Outcome(CRASHED, message=text, findings=(Finding("tampering", text),))
         code = self._end()
         if code is None:
-            raise InfrastructureError("the warm parent ended during a call")
+            raise WorkerLost("the warm parent ended during a call")
         if code >= 0:
             return Outcome(CRASHED, message=f"exited by itself with status {code}")
         if code == -signal.SIGKILL:

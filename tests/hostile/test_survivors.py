@@ -14,10 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agentloop.content import load_tasks
 from oracle.backends import WorkerBackend, open_backend
 from oracle.errors import InfrastructureError
+from oracle.judge import Judge
+from oracle.verdict import PASS, Verdict
 from oracle.worker.protocol import RETURNED, Call
 from tests.hostile.attempts import INPUT, attempt, buffer, kinds, source
+from tests.hostile.cheats import relu
 
 ROOT = Path(__file__).parents[2]
 SURVIVOR = """
@@ -85,3 +89,26 @@ session.call(Call((buffer(INPUT),)), 600.0)
     while os.path.exists(base) or os.path.exists(f"/proc/{parent}"):
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_judgements_outlive_the_warm_parent(unfiltered: WorkerBackend):
+    """Killed in the middle of two judgements: both go on with a new one, and their verdicts are as ever."""
+    judge, task = Judge(unfiltered, domain="core", limit=8), load_tasks()["seed/relu"]
+    right = relu("right", "", "time.sleep(0.05)\nreturn right(x)", "import time").source
+    first = unfiltered._parent
+    verdicts: list[Verdict] = []
+    threads = [
+        threading.Thread(target=lambda: verdicts.append(judge.judge(task, right, naive=False, minimized=False)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 30
+    while len(os.listdir(first.base)) < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    os.kill(first.process.pid, signal.SIGKILL)
+    for thread in threads:
+        thread.join()
+    assert [verdict.status for verdict in verdicts] == [PASS, PASS]
+    assert unfiltered._parent is not first
+    assert not os.path.exists(first.base)
