@@ -89,7 +89,9 @@ class Settings(BaseModel):
         "completion = 10}; a TOML of settings may hold the tables itself",
     )
     concurrency: int = Field(8, ge=1, description="requests in flight at once")
-    workers: int = Field(2, ge=1, description="candidates judged at once")
+    workers: int | None = Field(
+        None, ge=1, description="candidates judged at once; as many as there are cores (on a GPU at most 8) unless set"
+    )
     backend: Literal["auto", "interpreter", "cuda"] = Field(
         "auto", description="where candidates run: auto, interpreter or cuda"
     )
