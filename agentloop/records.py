@@ -123,6 +123,7 @@ class Attempt(Record):
     status_stated: Literal["pass", "fail", "unjudged"]  # the score stream over tiers_stated: the headline
     ends: bool | None = None  # whether its episode ended with it; None in attempts of older versions
     infrastructure_error: str | None = None
+    rescored_from: str | None = None  # the run whose answer this judges anew; what its author was told is that run's
     usage: Usage = Field(default_factory=Usage)
     timings: dict[str, float] = Field(default_factory=dict)  # seconds: request, naive, score, feedback
     time: float

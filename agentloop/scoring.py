@@ -6,38 +6,52 @@ can be given over the tiers that the prompt stated (the headline), the core doma
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agentloop.errors import UsageError
+from agentloop.files import read_lines
+from agentloop.outcomes import (
+    LAST,
+    arm_name,
+    author_name,
+    episodes,
+    first_answers,
+    loud_over,
+    status_over,
+    submitted,
+    tier_sets,
+)
 from agentloop.records import Attempt
-from agentloop.statistics import FEW_TASKS, mean_over_tasks, pass_at_k, share
-from oracle.errors import UsageError
-from oracle.schema import DOMAINS, TIERS
+from agentloop.repairs import repair
+from agentloop.statistics import FEW_TASKS, Estimate, mean_over_tasks, pass_at_k, share, undefined
+from agentloop.store import read_config
+from oracle.schema import TIERS
 from oracle.verdict import FAIL, PASS, UNJUDGED
 
-SUMMARY_VERSION = 1
+SUMMARY_VERSION = 2
 SIMULATED = ("offline",)
 PASS_AT = (1, 2, 5, 10)
 
 
-def load_attempts(run: Path) -> list[Attempt]:
-    """Attempts of a run folder in the order recorded; a torn last line is left out. Raises UsageError for no such run."""
+def load_records(run: Path) -> list[dict[str, Any]]:
+    """The lines of a run's attempts.jsonl, a torn last one left out. Raises UsageError for no such run."""
     path = run / "attempts.jsonl"
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise UsageError(f"{run} is not a run folder: it has no attempts.jsonl") from None
+    if not path.is_file():
+        raise UsageError(f"{run} is not a run folder: it has no attempts.jsonl")
+    return read_lines(path)[0]
+
+
+def load_attempts(run: Path) -> list[Attempt]:
+    """Attempts of a run folder in the order recorded. Raises UsageError for no such run or a line of another version."""
     attempts: dict[str, Attempt] = {}
-    for number, line in enumerate(lines, 1):
+    for number, record in enumerate(load_records(run), 1):
         try:
-            attempt = Attempt.model_validate_json(line)
-        except ValueError:
-            if number == len(lines):
-                break
-            raise UsageError(f"{path} line {number} is not an attempt of this version") from None
+            attempt = Attempt(**record)
+        except (ValueError, TypeError):
+            raise UsageError(f"{run}/attempts.jsonl line {number} is not an attempt of this version") from None
         attempts[attempt.attempt_id] = attempt
     return list(attempts.values())
 
@@ -45,13 +59,16 @@ def load_attempts(run: Path) -> list[Attempt]:
 def summarize(run: Path) -> dict[str, Any]:
     """All figures of a run, as JSON values; see the functions below for each part."""
     attempts = load_attempts(run)
-    first = [attempt for attempt in attempts if attempt.round == 0]
-    groups = _by_author(first)
+    begun = len({attempt.episode_id for attempt in attempts})
+    groups: defaultdict[str, list[Attempt]] = defaultdict(list)
+    for attempt in first_answers(attempts):
+        groups[author_name(attempt)].append(attempt)
     return {
         "version": SUMMARY_VERSION,
         "run": run.name,
         "simulation": any(attempt.author in SIMULATED for attempt in attempts),
         "attempts": len(attempts),
+        "episodes": {"begun": begun, "planned": max(begun, read_config(run).get("episodes") or 0)},
         "unjudged": sum(attempt.status == UNJUDGED for attempt in attempts),
         "requests": request_figures(run),
         "models": {
@@ -67,34 +84,11 @@ def summarize(run: Path) -> dict[str, Any]:
                 "failure_kinds": failure_kinds(group),
                 "ability": ability(group),
             }
-            for name, group in groups.items()
+            for name, group in sorted(groups.items())
         },
         "repair": repair(attempts),
         "tasks": task_table(attempts),
     }
-
-
-def tier_sets(attempt: Attempt) -> dict[str, tuple[str, ...]]:
-    """Tier sets that figures are given over: stated by the prompt, core, and (where judged) full."""
-    sets = {"stated": tuple(attempt.tiers_stated), "core": DOMAINS["core"]}
-    return {**sets, "full": DOMAINS["full"]} if attempt.domain == "full" else sets
-
-
-def status_over(attempt: Attempt, tiers: Iterable[str]) -> str:
-    """Status of the score stream over some tiers: fail if one fails, else unjudged if one is, else pass."""
-    seen = [attempt.score.tiers[tier] for tier in tiers if tier in attempt.score.tiers] if attempt.score else []
-    if FAIL in seen:
-        return FAIL
-    return UNJUDGED if UNJUDGED in seen or not seen else PASS
-
-
-def loud_over(attempt: Attempt, tiers: Iterable[str]) -> bool:
-    """Whether the first failing tier among `tiers` failed loudly (raised or was refused)."""
-    chosen = set(tiers)
-    for tier in TIERS:
-        if tier in chosen and attempt.score and tier in attempt.score.failures:
-            return bool(attempt.score.failures[tier].get("loud"))
-    return False
 
 
 def disagreement(first: Sequence[Attempt]) -> dict[str, dict[str, Any]]:
@@ -112,6 +106,7 @@ def disagreement(first: Sequence[Attempt]) -> dict[str, dict[str, Any]]:
 
 def _two_by_two(first: Sequence[Attempt], profile: str, tier_set: str) -> dict[str, Any]:
     cells: Counter[str] = Counter()
+    strict: list[str] = []
     wrong: defaultdict[str, list[bool]] = defaultdict(list)
     silent: defaultdict[str, list[bool]] = defaultdict(list)
     unjudged = 0
@@ -121,6 +116,7 @@ def _two_by_two(first: Sequence[Attempt], profile: str, tier_set: str) -> dict[s
         oracle = status_over(attempt, tiers)
         cells[f"naive_{naive}_oracle_{oracle}"] += 1
         if naive != PASS:
+            strict += [attempt.attempt_id] if (naive, oracle) == (FAIL, PASS) else []
             continue
         if oracle == UNJUDGED:
             unjudged += 1
@@ -138,7 +134,8 @@ def _two_by_two(first: Sequence[Attempt], profile: str, tier_set: str) -> dict[s
         "illusions": failed,
         "silent": sum(map(sum, silent.values())),
         "loud": failed - sum(map(sum, silent.values())),
-        "strict_naive": cells[f"naive_{FAIL}_oracle_{PASS}"],
+        "strict_naive": len(strict),
+        "strict_naive_attempts": strict,
         "p_oracle_fails_given_naive_passes": share(wrong).to_json(),
         "p_silent_given_naive_passes": share(silent).to_json(),
         "if_unjudged_pass": failed / total if total else None,
@@ -166,78 +163,28 @@ def failure_kinds(first: Sequence[Attempt]) -> dict[str, int]:
 
 
 def ability(first: Sequence[Attempt]) -> dict[str, Any]:
-    """pass@k over tasks from round-0 samples, per tier set; a task with fewer than k samples leaves pass@k undefined."""
+    """pass@k over tasks from round-0 samples, per tier set, for each k that some task has samples for. A task with fewer
+    than k samples leaves pass@k undefined; an unjudged sample counts as not solved."""
     figures: dict[str, Any] = {}
     samples: defaultdict[str, list[Attempt]] = defaultdict(list)
     for attempt in first:
         samples[attempt.task].append(attempt)
+    most = max(map(len, samples.values()))
     for name in tier_sets(first[0]):
-        solved = {
-            task: (len(group), sum(status_over(a, tier_sets(a)[name]) == PASS for a in group))
-            for task, group in samples.items()
-        }
-        figures[name] = {}
-        for k in PASS_AT:
-            values = [pass_at_k(n, correct, k) for n, correct in solved.values()]
-            if all(value is not None for value in values):
-                figures[name][f"pass@{k}"] = mean_over_tasks([v for v in values if v is not None]).to_json()
+        solved = [
+            (len(group), sum(status_over(attempt, tier_sets(attempt)[name]) == PASS for attempt in group))
+            for group in samples.values()
+        ]
+        figures[name] = {f"pass@{k}": _pass_at(k, solved).to_json() for k in PASS_AT if k <= most}
     return figures
 
 
-def repair(attempts: Sequence[Attempt]) -> dict[str, Any]:
-    """Per (model, strategy, arm): solved by round (score verdict over stated tiers), repair and regression rates."""
-    arms: defaultdict[str, list[Attempt]] = defaultdict(list)
-    for attempt in attempts:
-        arms[_arm(attempt)].append(attempt)
-    return {arm: _repair_of(group) for arm, group in sorted(arms.items())}
-
-
-def _repair_of(group: Sequence[Attempt]) -> dict[str, Any]:
-    episodes: defaultdict[str, dict[int, Attempt]] = defaultdict(dict)
-    for attempt in group:
-        episodes[attempt.episode_id][attempt.round] = attempt
-    rounds = 1 + max(attempt.round for attempt in group)
-    solved = []
-    for r in range(rounds):
-        by_task: defaultdict[str, list[bool]] = defaultdict(list)
-        for episode in episodes.values():
-            submitted = episode[max(q for q in episode if q <= r)] if min(episode) <= r else None
-            if submitted is not None:
-                by_task[submitted.task].append(submitted.status_stated == PASS)
-        solved.append({"round": r, **share(by_task).to_json()})
-    steps = [(episode[r], episode[r + 1]) for episode in episodes.values() for r in sorted(episode) if r + 1 in episode]
-    repaired: defaultdict[str, list[bool]] = defaultdict(list)
-    for before, after in steps:
-        if before.status_stated == FAIL and after.status_stated != UNJUDGED:
-            kind = (before.score.failure or {}).get("kind", "beyond the prompt") if before.score else "?"
-            repaired[kind].append(after.status_stated == PASS)
-    regressed = [after.status_stated == FAIL for before, after in steps if before.status_stated == PASS]
-    return {
-        "author": group[0].author,
-        "episodes": len(episodes),
-        "requests": len(group),
-        "solved_by_round": solved,
-        "repair_rate": {
-            kind: {"fixed": sum(values), "of": len(values)}
-            for kind, values in sorted(repaired.items(), key=lambda item: -len(item[1]))
-        },
-        "regressions": {"broken": sum(regressed), "of": len(regressed)},
-        "stream_gap": _stream_gap(group),
-    }
-
-
-def _stream_gap(group: Sequence[Attempt]) -> dict[str, int]:
-    """Attempts that pass one stream and fail the other: what the feedback cases did not show, and the reverse."""
-    both = [a for a in group if a.score is not None and a.feedback_verdict is not None]
-    return {
-        "judged_in_both": len(both),
-        "feedback_pass_score_fail": sum(
-            a.feedback_verdict.status == PASS and a.score.status == FAIL for a in both if a.feedback_verdict and a.score
-        ),
-        "feedback_fail_score_pass": sum(
-            a.feedback_verdict.status == FAIL and a.score.status == PASS for a in both if a.feedback_verdict and a.score
-        ),
-    }
+def _pass_at(k: int, solved: Sequence[tuple[int, int]]) -> Estimate:
+    values = [pass_at_k(n, correct, k) for n, correct in solved]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return undefined(f"undefined: {len(values) - len(known)} of {len(values)} tasks have fewer than {k} samples")
+    return mean_over_tasks(known)
 
 
 def task_table(attempts: Sequence[Attempt]) -> dict[str, dict[str, Any]]:
@@ -245,17 +192,15 @@ def task_table(attempts: Sequence[Attempt]) -> dict[str, dict[str, Any]]:
     table: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     grouped: defaultdict[tuple[str, str], list[Attempt]] = defaultdict(list)
     for attempt in attempts:
-        grouped[attempt.task, _arm(attempt)].append(attempt)
+        grouped[attempt.task, arm_name(attempt)].append(attempt)
     for (task, arm), group in sorted(grouped.items()):
-        last: dict[str, Attempt] = {}
-        for attempt in sorted(group, key=lambda a: a.round):
-            last[attempt.episode_id] = attempt
-        first = [attempt for attempt in group if attempt.round == 0]
+        begun = episodes(group).get(task, [])
+        first, last = ([submitted(episode, round_) for episode in begun] for round_ in (0, LAST))
         table[task][arm] = {
             "samples": len(last),
             "solved_first": sum(attempt.status_stated == PASS for attempt in first),
-            "solved_last": sum(attempt.status_stated == PASS for attempt in last.values()),
-            "full_last": sum(attempt.status == PASS for attempt in last.values()),
+            "solved_last": sum(attempt.status_stated == PASS for attempt in last),
+            "full_last": sum(attempt.status == PASS for attempt in last),
             "naive_first": {
                 profile: sum(a.naive.get(profile, {}).get("status") == PASS for a in first)
                 for profile in sorted({p for a in first for p in a.naive}, key=_profile_order)
@@ -267,6 +212,14 @@ def task_table(attempts: Sequence[Attempt]) -> dict[str, dict[str, Any]]:
     return dict(table)
 
 
+def solved_share(summary: dict[str, Any]) -> float:
+    """Share of tasks solved at the last round: score verdict, stated tiers, averaged over samples and conditions. Every
+    task has as many of these, so this is a share of episodes; one that is planned and has no answer yet is not solved."""
+    rows = [row for arms in summary["tasks"].values() for row in arms.values()]
+    planned = summary["episodes"]["planned"]
+    return sum(row["solved_last"] for row in rows) / planned if planned else 0.0
+
+
 def request_figures(run: Path) -> dict[str, int]:
     """Requests sent, stored, failed, in doubt (sent without an outcome) and retries, from requests.jsonl."""
     sent: set[str] = set()
@@ -274,13 +227,8 @@ def request_figures(run: Path) -> dict[str, int]:
     settled: set[str] = set()
     doubts: set[str] = set()
     retries = 0
-    path = run / "requests.jsonl"
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        try:
-            record = json.loads(line)
-            request, event = record["request_id"], record["event"]
-        except (ValueError, KeyError, TypeError):
-            continue
+    for record in read_lines(run / "requests.jsonl")[0]:
+        request, event = record.get("request_id", ""), record.get("event")
         if event == "sent":
             sent.add(request)
         elif event == "retry":
@@ -290,27 +238,13 @@ def request_figures(run: Path) -> dict[str, int]:
         elif event == "done":
             settled.add(request)
             outcomes[record.get("outcome", "")] += 1
-    open_requests = {request for request in sent - settled}
     return {
         "sent": len(sent),
         "stored": outcomes["stored"],
         "failed": outcomes["failed"],
         "retries": retries,
-        "in_doubt": len(doubts | open_requests),
+        "in_doubt": len(doubts | (sent - settled)),
     }
-
-
-def _by_author(first: Sequence[Attempt]) -> dict[str, list[Attempt]]:
-    """Round-0 attempts by model and prompt strategy. Arms share round-0 answers: each is counted once."""
-    groups: defaultdict[str, dict[tuple[str, int], Attempt]] = defaultdict(dict)
-    for attempt in first:
-        name = f"{attempt.model} · {attempt.prompt_strategy}"
-        groups[name].setdefault((attempt.task, attempt.sample), attempt)
-    return {name: list(group.values()) for name, group in sorted(groups.items())}
-
-
-def _arm(attempt: Attempt) -> str:
-    return f"{attempt.model} · {attempt.prompt_strategy} · {attempt.feedback}"
 
 
 def _profile_order(profile: str) -> tuple[int, str]:

@@ -158,7 +158,7 @@ def effective_wilson(hits: np.ndarray, counts: np.ndarray) -> tuple[float, float
     return wilson(float(value * effective), float(effective), float(special.stdtrit(tasks + 1, 1 - TAIL)))
 
 
-def mean_difference(differences: Sequence[Fraction | float]) -> Estimate:
+def mean_difference(differences: Sequence[Fraction] | Sequence[float]) -> Estimate:
     """Mean of one paired difference per task in [−1, 1].
 
     Student's t; the variance is estimated with two pseudo-tasks (half a +1, half a −1, one 0), without which differences
