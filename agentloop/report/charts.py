@@ -22,6 +22,14 @@ def interval(estimate: Mapping[str, Any], colour: str = "s0") -> Markup:
     ).format(colour, low + 2, high + 2, value + 2)
 
 
+def difference(estimate: Mapping[str, Any]) -> Markup:
+    """A difference in [−1, 1] as a dot on its 95% interval, with a mark at 0; empty where it is undefined."""
+    if estimate["value"] is None:
+        return Markup("")
+    halves = {key: (1 + estimate[key]) / 2 for key in ("value", "low", "high")}
+    return Markup('<span class="around0">{}</span>').format(interval(halves))
+
+
 def stack(counts: Sequence[tuple[str, int]]) -> Markup:
     """Counts as one bar of parts, each with its class; empty where all are 0."""
     total = sum(count for _, count in counts)

@@ -19,6 +19,7 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from agentloop.comparison import MEASURES
 from agentloop.records import Attempt
 from agentloop.report import charts, words
 from agentloop.report.console import SIMULATION, percent
@@ -31,6 +32,7 @@ SECTIONS = {
     "top": "What happened",
     "disagreement": "Naive checks",
     "repair": "Rounds",
+    "comparison": "Comparison",
     "failures": "Failures",
     "tasks": "Tasks",
     "ability": "Ability",
@@ -60,6 +62,8 @@ def render_page(run: Path, summary: dict[str, Any], attempts: Sequence[Attempt])
             kinds=words.kind_words(),
             repeat=words.repeat_command(run, config),
             conditions=words.conditions(config),
+            comparisons=summary.get("comparison", []),
+            independent=any(arm.get("independent") for arm in summary["repair"].values()),
             mended=list(dict.fromkeys(kind for arm in summary["repair"].values() for kind in arm["repair_rate"])),
             rounds=max((len(arm["solved_by_round"]) for arm in summary["repair"].values()), default=0),
             episodes=len({attempt.episode_id for attempt in attempts}),
@@ -86,6 +90,9 @@ def _environment() -> Environment:
     environment.filters |= {
         "percent": percent,
         "interval": charts.interval,
+        "difference": charts.difference,
+        "points": words.points,
+        "ranking": words.ranking,
         "profile_words": words.profile_words,
         "slug": lambda parts: re.sub(r"[^A-Za-z0-9@_.:]+", "-", "-".join(parts)),
     }
@@ -99,6 +106,7 @@ def _environment() -> Environment:
         "colours": charts.COLOURS,
         "headline_profile": words.headline_profile,
         "authors": words.AUTHORS,
+        "measures": MEASURES,
         "simulation": SIMULATION,
         "tier_words": words.TIER_WORDS,
         "domains": DOMAINS,

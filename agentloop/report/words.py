@@ -101,6 +101,30 @@ def interval(estimate: Mapping[str, Any]) -> str:
     return f" ({value}%, 95% interval {low} to {high}%)"
 
 
+def points(difference: Mapping[str, Any]) -> str:
+    """A difference of shares in points of percent: "+42 [17, 66]"; "–" where it is undefined."""
+    if difference["value"] is None:
+        return "–"
+    value, low, high = (100 * difference[key] for key in ("value", "low", "high"))
+    return f"{value:+.0f} [{low:.0f}, {high:.0f}]"
+
+
+def ranking(family: Mapping[str, Any]) -> str:
+    """What a comparison of conditions says, ties included."""
+    if not family["pairs"]:
+        return "Nothing to compare: they have no task in common."
+    order = ", then ".join(f"{row['name']}{interval(row)}" for row in family["ranking"])
+    apart = [pair for pair in family["pairs"] if pair["ahead"]]
+    ahead: dict[str, list[str]] = {}
+    for pair in apart:
+        ahead.setdefault(pair["ahead"], []).append(pair["b"] if pair["ahead"] == pair["a"] else pair["a"])
+    said = [f"{name} is ahead of {', '.join(behind)}" for name, behind in ahead.items()]
+    alike = len(family["pairs"]) - len(apart)
+    if alike:
+        said.append(f"{alike} of {len(family['pairs'])} pairs are not told apart" if apart else "no two are told apart")
+    return f"In order of the share solved: {order}. {'; '.join(said)}."
+
+
 def profile_words(name: str) -> str:
     """What a naive profile does, in one line; empty for one that this version does not know."""
     profile = PROFILES.get(name)

@@ -238,3 +238,22 @@ def test_commands_are_copied(simple: Path, open_page: Open) -> None:
     page.locator("#repeat .command button").first.click()
     page.get_by_role("button", name="copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()").startswith("agentloop run --model offline")
+
+
+def test_conditions_are_ranked_and_compared_in_pairs(folder: Path, open_page: Open) -> None:
+    families = json.loads((folder / "summary.json").read_text())["comparison"]
+    page = open_page(folder, "#comparison")
+    section = page.locator("#comparison")
+    assert section.locator("h2").count() == len(families) > 1
+    for place, family in enumerate(families):
+        ranked, pairs = section.locator("table").nth(2 * place), section.locator("table").nth(2 * place + 1)
+        names = ranked.locator("tbody th .who").all_inner_texts()
+        assert names == [row["name"] for row in family["ranking"]]
+        rows = pairs.locator("tbody tr")
+        assert rows.count() == len(family["pairs"])
+        for row, pair in zip(rows.all(), family["pairs"], strict=True):
+            text = row.inner_text()
+            assert f"{pair['a']} over {pair['b']}" in text
+            assert f"{100 * pair['difference']['value']:+.0f} [" in text
+            assert f"{pair['p_holm']:.3g}" in text
+            assert ("is ahead" in text) == bool(pair["ahead"])
