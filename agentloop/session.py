@@ -33,6 +33,7 @@ from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
 from oracle.schema import Task
+from oracle.worker.policies import side_by_side
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,8 @@ async def _loop(sitting: Sitting, store: Store, progress: RunProgress, episodes:
                     budget=sitting.budget,
                     on_retry=progress.retry,
                 )
-        judging = Judging(judge, store, settings.workers, seed=settings.seed, domain=settings.domain)
+        workers = settings.workers or side_by_side(judge.backend.name)
+        judging = Judging(judge, store, workers, seed=settings.seed, domain=settings.domain)
         return await Loop(store, replies, judging, sitting.prompters, progress, about).run(episodes)
 
 
