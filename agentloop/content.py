@@ -20,6 +20,7 @@ from pathlib import Path
 
 from oracle.errors import UsageError
 from oracle.schema import Task
+from oracle.syntax import parse
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -133,7 +134,7 @@ def _digest(path: Path) -> str:
 
 def _helpers(path: Path, seen: set[Path]) -> set[Path]:
     """Adds to `seen` the helpers beside a file that it imports, and those that they import."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(parse(path.read_bytes())):
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
             helper = path.with_name(node.module + ".py")
             if helper not in seen:

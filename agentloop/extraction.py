@@ -18,6 +18,7 @@ from functools import cached_property
 from agentloop.envelope import clean, without_thought
 from agentloop.fences import Block, blocks, widened
 from agentloop.names import Names, names, stray_words
+from oracle.syntax import parse
 
 MAX_SOURCE = 200_000  # characters of one block; larger ones are not a kernel file
 MAX_BLOCKS = 40  # blocks looked at, from the end
@@ -59,7 +60,7 @@ class _Budget:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return ast.parse(code)
+                return parse(code)
         except SyntaxError as error:
             return error
         except (ValueError, RecursionError, MemoryError) as error:

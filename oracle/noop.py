@@ -14,6 +14,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from oracle.syntax import parse
+
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -22,7 +24,7 @@ def emptied(source: str) -> str:
 
     Raises SyntaxError for a source that Python cannot parse. Comments and formatting are not kept.
     """
-    tree = ast.parse(source)
+    tree = parse(source)
     jit = _JitNames(tree)
     wrapped = set(jit.wrapped(tree))
     for node in ast.walk(tree):

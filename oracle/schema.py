@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from oracle.syntax import parse_expression
+
 FLOAT_DTYPES = ("float32", "float16", "bfloat16")
 
 CORE_TIERS = ("base", "shapes", "dtypes")
@@ -65,7 +67,7 @@ def shape_entry(entry: str | int, dims: Mapping[str, int]) -> int:
 @cache
 def parsed_entry(entry: str) -> ast.expr:
     """Syntax tree of a shape entry."""
-    return ast.parse(entry, mode="eval").body
+    return parse_expression(entry)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from agentloop.views import pytorch, summary
 from oracle.corpus import right_kernels
 from oracle.corpus.mutate import mutants
 from oracle.schema import Task
+from oracle.syntax import parse
 
 MAX_LINES = 3  # a change of more lines at once is not one mistake
 LIKENESS = 0.5  # share of lines in common from which an answer counts as a variant of a known kernel
@@ -119,7 +120,7 @@ class Knowledge:
 
 def plain(source: str) -> tuple[str, ...]:
     """A source's lines without comments, module docstring and formatting of its own. Raises SyntaxError, ValueError."""
-    tree = ast.parse(source)
+    tree = parse(source)
     if ast.get_docstring(tree) is not None:
         tree.body = tree.body[1:]
     return tuple(ast.unparse(tree).split("\n"))

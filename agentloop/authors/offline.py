@@ -25,6 +25,7 @@ from agentloop.authors.evidence import Evidence
 from agentloop.authors.knowledge import Knowledge, Mistake, Skill, plain, possible_mistakes
 from agentloop.authors.server import CHARACTERS_PER_TOKEN, Said
 from agentloop.extraction import extract
+from oracle.syntax import parse
 
 # Chance of 0, 1, 2 and 3 mistakes in a first answer.
 MISTAKES = (0.25, 0.45, 0.22, 0.08)
@@ -171,7 +172,7 @@ def _signature(asked: str) -> str:
     """NAME(PARAMETERS) as Python, from the first thing in the prompt that looks like it."""
     for name, parameters in re.findall(r"\b([A-Za-z_]\w{0,80})\(([^()\n]{0,400})\)", asked[:200_000]):
         try:
-            function = ast.parse(f"def {name}({parameters}): pass").body[0]
+            function = parse(f"def {name}({parameters}): pass").body[0]
         except SyntaxError:
             continue
         assert isinstance(function, ast.FunctionDef)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from oracle.syntax import parse
+
 ROOT = Path(__file__).parent / "kernels"
 CONTROL, BUG = "control", "bug"
 
@@ -72,7 +74,7 @@ def _read(path: Path) -> Kernel:
     label = rest.partition("_")[0]
     if label not in (CONTROL, BUG):
         raise ValueError(f"{path.name}: the name is not OP__control_BUILD.py or OP__bug_NAME.py")
-    note = " ".join((ast.get_docstring(ast.parse(source)) or "").split())
+    note = " ".join((ast.get_docstring(parse(source)) or "").split())
     return Kernel(
         f"{suite}/{op}", path.stem, label, path, source, note, _paper().get(path.stem, "") if suite == "seed" else ""
     )

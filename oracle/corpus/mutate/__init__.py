@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from oracle.corpus.mutate import arithmetic, host, launch, memory, state
 from oracle.corpus.mutate.program import Edit, Program, parsed
+from oracle.syntax import parse
 
 OPERATORS = {
     operator.__name__: operator for module in (memory, launch, arithmetic, state, host) for operator in module.OPERATORS
@@ -100,7 +101,7 @@ def _mutant(program: Program, name: str, edit: Edit) -> Mutant | None:
     replacement = ast.Pass() if edit.replacement is None else edit.replacement
     text = _replaced(program, edit.node, replacement)
     try:
-        ast.parse(text)
+        parse(text)
     except SyntaxError:
         return None
     after = "nothing" if edit.replacement is None else ast.unparse(edit.replacement)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oracle.errors import UsageError
+from oracle.syntax import parse, parse_expression
 
 Function = ast.FunctionDef
 MEMORY = ("load", "store", "atomic_add", "atomic_max", "atomic_min")
@@ -104,7 +105,7 @@ class Program:
 def parsed(source: str) -> ast.Module:
     """The tree of a source without the docstring of its module, which is no part of the program."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError) as error:
         raise UsageError(f"not a source that can be mutated: {error}") from None
     if ast.get_docstring(tree) is not None:
@@ -191,8 +192,8 @@ def number(node: ast.AST) -> float | int | None:
 def constant(value: object) -> ast.expr:
     """An expression for a number, bool, string or None; "-inf" by float("-inf")."""
     if value == float("-inf"):
-        return ast.parse('float("-inf")', mode="eval").body
-    return ast.parse(repr(value), mode="eval").body
+        return parse_expression('float("-inf")')
+    return parse_expression(repr(value))
 
 
 def expression(template: str, **parts: ast.AST) -> ast.expr:
@@ -202,7 +203,8 @@ def expression(template: str, **parts: ast.AST) -> ast.expr:
         def visit_Name(self, node: ast.Name) -> ast.AST:
             return parts.get(node.id, node)
 
-    return Fill().visit(ast.parse(template, mode="eval")).body
+    filled: ast.expr = Fill().visit(parse_expression(template))
+    return filled
 
 
 def binary(left: ast.expr, operator: type[ast.operator], right: ast.expr) -> ast.BinOp:

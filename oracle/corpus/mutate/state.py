@@ -17,6 +17,7 @@ from oracle.corpus.mutate.program import (
     names,
     targets,
 )
+from oracle.syntax import parse_expression
 
 HALVES = ("tl.float16", "tl.bfloat16")
 
@@ -109,7 +110,7 @@ def _float_sums(kernel: Function) -> set[str]:
 
 
 def _loaded(target: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(target), mode="eval").body
+    return parse_expression(ast.unparse(target))
 
 
 def _guards_emptiness(test: ast.expr) -> bool:
