@@ -3,6 +3,7 @@ must know it before torch is imported."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 from oracle.worker.isolation import MIB, Policy
@@ -28,3 +29,11 @@ POLICIES = {
         own_proc=True,
     ),
 }
+
+ON_ONE_GPU = 8  # processes: each holds some hundred MiB of its memory before it runs anything
+
+
+def side_by_side(backend: str) -> int:
+    """How many candidates are judged at once where nobody says: one per core that this process may use."""
+    cores = len(os.sched_getaffinity(0))
+    return min(cores, ON_ONE_GPU) if backend == "cuda" else cores
