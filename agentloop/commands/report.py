@@ -16,8 +16,9 @@ from agentloop import report as reports
 from agentloop.errors import EXIT_FAIL, UsageError
 from agentloop.records import Attempt
 from agentloop.report.console import print_summary
+from agentloop.report.words import replay_command
 from agentloop.scoring import load_attempts
-from agentloop.store import find_run
+from agentloop.store import find_run, read_config
 
 RUN = Annotated[str, typer.Argument(metavar="RUN", help="A name under --runs-dir, or a path.")]
 RUNS_DIR = Annotated[str, typer.Option(help="Folder of runs.")]
@@ -121,8 +122,9 @@ def _show_attempt(console: Console, path: Path, attempt: Attempt) -> None:
         for key in ("case", "inputs", "got", "expected", "diagnosis"):
             if example.get(key) is not None:
                 console.print(f"{key}: {json.dumps(example[key])[:1500]}", markup=False, highlight=False)
-        token = example.get("token") or example.get("file")
-        console.print(f"replay: agentloop replay {token} {source}", soft_wrap=True, markup=False, highlight=False)
+    command = replay_command(path, attempt, read_config(path))
+    if command:
+        console.print(f"replay: {command}", soft_wrap=True, markup=False, highlight=False)
 
 
 EXPORTED = (

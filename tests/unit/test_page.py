@@ -104,3 +104,19 @@ def test_no_settings_no_command() -> None:
 def test_a_sweep_is_repeated_from_the_file_that_its_folder_keeps() -> None:
     config = {"settings": {"tasks": "seed/*"}, "conditions": [{"model": "a"}, {"model": "b"}]}
     assert words.repeat_command(Path("runs/x"), config) == "agentloop sweep runs/x/sweep.toml --name x-again"
+
+
+def test_a_replay_names_the_file_of_a_long_token_and_the_folders_of_tasks(folder: Path) -> None:
+    attempt = next(a for a in load_attempts(folder) if a.score and a.score.counterexample)
+    assert attempt.score is not None
+    example = {**(attempt.score.counterexample or {}), "token": "counterexamples/1234.json"}
+    long = attempt.model_copy(update={"score": attempt.score.model_copy(update={"counterexample": example})})
+    command = words.replay_command(Path("runs/x y"), long, {"settings": {"task_dirs": ["my tasks"]}})
+    assert shlex.split(command or "")[2:] == [
+        "runs/x y/counterexamples/1234.json",
+        f"runs/x y/candidates/{attempt.candidate_id}.py",
+        "--task-dir",
+        "my tasks",
+    ]
+    shown = CliRunner().invoke(app, ["show", str(folder), attempt.episode_id])
+    assert str(words.replay_command(folder, attempt, {})) in shown.output
