@@ -11,8 +11,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from agentloop import Prompt
+from agentloop.commands.judge import read_source
 from agentloop.content import find_task, load_tasks
+from agentloop.errors import UsageError
 from agentloop.prompting import Prompter, list_arms, list_strategies
+from oracle.backends import open_backend
+from oracle.judge import Judge
+from oracle.schema import Task
+from oracle.verdict import PASS
 
 PromptDirs = Annotated[
     list[Path] | None, typer.Option("--prompt-dir", help="A folder with more strategies; its own come first.")
@@ -51,12 +58,24 @@ def render(
         str, typer.Argument(metavar="P", help="A prompt strategy; `agentloop prompts list` shows all.")
     ],
     task: Annotated[str, typer.Option(metavar="T", help="Task id or bare name, e.g. seed/softmax.")],
+    feedback: Annotated[str, typer.Option(metavar="ARM", help="With --after: the feedback arm.")] = "minimized",
+    after: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Judge this kernel file, and show the request that would follow."),
+    ] = None,
     prompt_dir: PromptDirs = None,
     task_dir: Annotated[list[Path] | None, typer.Option(help="A folder with more suites.")] = None,
     as_json: AsJson = False,
+    allow_unsafe: Annotated[bool, typer.Option(help="Judge even where files and network cannot be blocked.")] = False,
 ) -> None:
-    """Show the messages that a first request sends, word for word."""
-    prompt = Prompter(strategy, "none", prompt_dir or ()).first(find_task(task, load_tasks(task_dir or ())))
+    """Show the messages that a first request sends, word for word; with --after those of the request that follows it."""
+    prompter, found = Prompter(strategy, feedback, prompt_dir or ()), find_task(task, load_tasks(task_dir or ()))
+    prompt = prompter.first(found)
+    if after is not None:
+        following = _following(prompter, found, prompt, read_source(after), allow_unsafe)
+        if following is None:
+            raise UsageError(f"--after {after}: it passes the feedback cases, so that nothing more would be asked")
+        prompt = following
     if as_json:
         print(json.dumps(asdict(prompt)))
         return
@@ -64,3 +83,20 @@ def render(
         print(f"--- {message['role']}")
         print(message["content"])
     print(f"--- prompt {prompt.prompt_id}, tiers stated: {', '.join(prompt.tiers_stated)}")
+
+
+def _following(prompter: Prompter, task: Task, first: Prompt, source: str, allow_unsafe: bool) -> Prompt | None:
+    """What a run with default settings asks after this source; None where it passes what its prompt states."""
+    backend = open_backend("auto", allow_unsafe=allow_unsafe)
+    try:
+        judge, forbidden = Judge(backend), frozenset(first.forbids)
+        minimized = prompter.feedback == "minimized"
+        told = judge.judge(task, source, stream="feedback", naive=False, minimized=minimized, forbid=forbidden)
+        if told.status_over(first.tiers_stated) == PASS:
+            return None
+        naive = None
+        if prompter.feedback == "naive":
+            naive = judge.judge(task, source, minimized=False, forbid=forbidden).naive["kernelbench"]
+    finally:
+        backend.close()
+    return prompter.next(task, first, "", source, told, naive)
