@@ -25,7 +25,7 @@ from agentloop.outcomes import (
     submitted,
 )
 from agentloop.records import Attempt
-from agentloop.statistics import FEW_TASKS, holm, mean_difference, share, sign_flip
+from agentloop.statistics import FEW_TASKS, averaged, holm, mean_difference, sign_flip
 from oracle.schema import TIERS
 from oracle.verdict import PASS
 
@@ -64,7 +64,7 @@ def compare(axis: str, conditions: Sequence[Condition], measure: str, of: str = 
         return status_over(submitted(episode, round_), tiers) == PASS
 
     solved = {c.name: {task: list(map(right, c.by_task[task])) for task in tasks} for c in conditions}
-    ranking = [{"name": c.name, "author": c.author, **share(solved[c.name]).to_json()} for c in conditions]
+    ranking = [{"name": c.name, "author": c.author, **averaged(solved[c.name]).to_json()} for c in conditions]
     return {
         "axis": axis,
         "of": of,

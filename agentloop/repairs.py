@@ -24,7 +24,7 @@ from agentloop.outcomes import (
     verdict_over,
 )
 from agentloop.records import Attempt
-from agentloop.statistics import mean_difference, share
+from agentloop.statistics import averaged, mean_difference, share
 from oracle.verdict import FAIL, PASS, UNJUDGED
 
 Observed = defaultdict[str, list[bool]]  # by task
@@ -62,12 +62,12 @@ def _figures(group: Sequence[Attempt], begun: ByTask, rounds: int) -> dict[str, 
 
 
 def _solved(begun: ByTask, round_: int) -> dict[str, Any]:
-    """Share of episodes whose latest answer is right, and what they have used so far, on average."""
+    """Share whose latest answer is right, samples averaged within their task, and what they have used so far."""
     right = {task: [submitted(e, round_).status_stated == PASS for e in group] for task, group in begun.items()}
     told = all(tokens(attempt) is not None for group in begun.values() for episode in group for attempt in episode)
     return {
         "round": round_,
-        **share(right).to_json(),
+        **averaged(right).to_json(),
         "requests": _mean_spent(begun, round_, lambda attempt: 1.0),
         "tokens": _mean_spent(begun, round_, lambda attempt: float(tokens(attempt) or 0)) if told else None,
     }

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agentloop.comparison import families
 from agentloop.errors import UsageError
 from agentloop.files import read_lines
 from agentloop.outcomes import (
@@ -87,6 +88,7 @@ def summarize(run: Path) -> dict[str, Any]:
             for name, group in sorted(groups.items())
         },
         "repair": repair(attempts),
+        "comparison": families(attempts),
         "tasks": task_table(attempts),
     }
 

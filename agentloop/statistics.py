@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -81,6 +81,13 @@ def share(by_task: Mapping[str, Sequence[bool]]) -> Estimate:
     """Share of True over observations grouped by task: Wilson where each task has one, else bootstrapped over tasks."""
     groups = [values for values in by_task.values() if values]
     return _over_tasks(np.array([sum(group) for group in groups], float), np.array([len(group) for group in groups]))
+
+
+def averaged(by_task: Mapping[str, Sequence[bool]]) -> Estimate:
+    """The same with every task of equal weight, however many observations it has: samples are averaged within."""
+    groups = [values for values in by_task.values() if values]
+    estimate = mean_over_tasks([sum(group) / len(group) for group in groups])
+    return replace(estimate, n=sum(map(len, groups)))
 
 
 def mean_over_tasks(values: Sequence[float]) -> Estimate:

@@ -1,7 +1,8 @@
-"""The tables that `run` ends with and `report` prints."""
+"""The tables that `run` ends with and that `report` and `compare` print."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from agentloop.comparison import MEASURES
+from agentloop.report.words import points, ranking
 from agentloop.scoring import summarize
+from agentloop.statistics import FEW_TASKS
 
 SIMULATION = "SIMULATION: the author is a program that plants and mends mutations; no language model was asked."
 
 
 def print_summary(run: Path, summary: dict[str, Any] | None = None, console: Console | None = None) -> None:
-    """Print a run's tables: per model the disagreement and the tiers, then the repair curves."""
+    """Print a run's tables: per model the disagreement, the tiers and the ability, then the rounds and what was compared."""
     console = console or Console()
     summary = summary or summarize(run)
     if summary["simulation"]:
@@ -24,7 +28,14 @@ def print_summary(run: Path, summary: dict[str, Any] | None = None, console: Con
         console.print(_heading(name, model))
         console.print(disagreement_table(model))
         console.print(tier_table(model))
+        _say(console, _ability(model))
     console.print(repair_table(summary["repair"]))
+    if any(arm["repaired"]["of"] for arm in summary["repair"].values()):
+        console.print(rates_table(summary["repair"]))
+    if any(arm["independent"] for arm in summary["repair"].values()):
+        console.print(independent_table(summary["repair"]))
+    for family in summary["comparison"]:
+        _say(console, f"{comparison_title(family)}. {ranking(family)}")
     requests = summary["requests"]
     console.print(
         f"{summary['attempts']} attempts, {summary['unjudged']} unjudged; requests: {requests['stored']} stored, "
@@ -72,18 +83,118 @@ def tier_table(model: dict[str, Any]) -> Table:
     return table
 
 
+def _ability(model: dict[str, Any]) -> str:
+    """pass@k over the stated tiers, in one line."""
+    found = [f"{at} {percent(value)}" for at, value in model["ability"]["stated"].items() if value["value"] is not None]
+    return f"solved over the stated tiers, tasks averaged: {', '.join(found)}"
+
+
 def repair_table(repair: dict[str, Any]) -> Table:
     """Solved by round (score verdict over the stated tiers) per model, strategy and arm: one row a round."""
-    table = Table(title="solved by round", title_justify="left", box=None, pad_edge=False)
+    table = Table(title="solved by round, and used per episode so far", title_justify="left", box=None, pad_edge=False)
     for heading in ("model · strategy · feedback", "round"):
         table.add_column(heading, no_wrap=True)
-    table.add_column("solved, 95%", justify="right", no_wrap=True)
+    for heading in ("solved, 95%", "requests", "tokens"):
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     for name, arm in repair.items():
         for point in arm["solved_by_round"]:
-            bar = "█" * round(20 * (point["value"] or 0))
-            table.add_row(escape(name) if point["round"] == 0 else "", str(point["round"]), percent(point), bar)
+            table.add_row(
+                escape(name) if point["round"] == 0 else "",
+                str(point["round"]),
+                percent(point),
+                _number(point["requests"], 1),
+                _number(point["tokens"], 0),
+                "█" * round(20 * (point["value"] or 0)),
+            )
     return table
+
+
+def rates_table(repair: dict[str, Any]) -> Table:
+    """What the next answer does with the last one: mends it, by failure kind, or breaks it."""
+    title = "the next answer: right after a failure (by its kind), wrong after a right one"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in ("model · strategy · feedback", "last answer"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("mended or broken, 95%", justify="right", no_wrap=True)
+    for name, arm in repair.items():
+        rows = [("any failure", arm["repaired"]), *arm["repair_rate"].items(), ("right: broken", arm["regressions"])]
+        seen = [(what, rate) for what, rate in rows if rate["of"]]
+        for place, (what, rate) in enumerate(seen):
+            table.add_row(escape(name) if place == 0 else "", what, percent(rate["rate"]))
+    return table
+
+
+def independent_table(repair: dict[str, Any]) -> Table:
+    """Each arm at its last round against independent samples that use as much on average."""
+    title = "against independent samples (the first request again and again, same stopping rule)"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in ("model · strategy · feedback", "at equal"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("used", "solved", "independent, 95%", "difference in points, 95%"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, arm in repair.items():
+        for unit in ("requests", "tokens") if arm["independent"] else ():
+            rows = arm["independent"][f"equal_{unit}"]
+            if rows:
+                row = rows[-1]
+                table.add_row(
+                    escape(name) if unit == "requests" else "",
+                    unit,
+                    _number(row["spent"], 1 if unit == "requests" else 0),
+                    f"{100 * row['arm']:.0f}%",
+                    percent(row["independent"]) + (" (fewer were asked)" if row["short"] else ""),
+                    points(row["difference"]),
+                )
+    return table
+
+
+def print_comparison(console: Console, families: Sequence[dict[str, Any]]) -> None:
+    """Each family: what is compared, the ranking, every pair."""
+    for family in families:
+        console.print(f"\n[bold]{escape(comparison_title(family))}[/]", soft_wrap=True)
+        tiers = ", ".join(family["tiers"])
+        left_out = f"; {family['tasks_left_out']} tasks that not all have, alike, are left out"
+        few = f"; fewer than {FEW_TASKS}: only large differences show" if family["few_tasks"] else ""
+        _say(
+            console,
+            f"{family['tasks']} tasks{few}; over {tiers or 'no tier that all state'}"
+            f"{left_out if family['tasks_left_out'] else ''}",
+        )
+        _say(console, ranking(family))
+        if family["pairs"]:
+            console.print(pairs_table(family))
+
+
+def comparison_title(family: dict[str, Any]) -> str:
+    of = f" of {family['of']}" if family["of"] else ""
+    return f"{family['axis'].replace('_', ' ')}{of}, {MEASURES[family['measure']]}"
+
+
+def pairs_table(family: dict[str, Any]) -> Table:
+    """Per pair the difference with its interval, tasks better, worse and tied, p, p after Holm, and the finding."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("pair")
+    for heading in ("difference in points, 95%", "better", "worse", "tied", "p", "adjusted"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("")
+    for pair in family["pairs"]:
+        table.add_row(
+            escape(f"{pair['a']} over {pair['b']}"),
+            points(pair["difference"]),
+            *(str(pair[key]) for key in ("better", "worse", "tied")),
+            *(f"{pair[key]:.3g}" for key in ("p", "p_holm")),
+            escape(f"{pair['ahead']} is ahead") if pair["ahead"] else "not told apart",
+        )
+    return table
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def percent(estimate: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from agentloop import statistics
 from agentloop.statistics import (
+    averaged,
     bca,
     effective_wilson,
     holm,
@@ -87,6 +88,13 @@ def test_samples_of_one_task_do_not_count_as_independent():
     assert clustered.high is not None
     low, high = wilson(20, 40)
     assert clustered.high - clustered.low == pytest.approx(high - low, rel=0.15)
+
+
+def test_a_task_with_more_samples_weighs_more_in_a_share_and_not_in_an_average():
+    by_task = {"a": [True] * 8, "b": [False] * 2}
+    assert (share(by_task).value, averaged(by_task).value, averaged(by_task).n) == (0.8, 0.5, 10)
+    alike = {"a": [True, False], "b": [False, True], "c": [True, True]}
+    assert averaged(alike).to_json() == share(alike).to_json()
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 10, 45])
