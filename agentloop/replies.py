@@ -39,6 +39,7 @@ class Replies:
         self.kind, self.label, self.budget, self.on_retry = kind, label, budget or Budget(), on_retry
         self._gate = asyncio.Semaphore(concurrency)
         self._flights: Flights[Answer] = Flights()
+        self._ending = False  # whether the run is: an error that is not one request's own was met, or `stop` called
 
     async def get(self, request: Request) -> Answer:
         """Raises RequestFailed (booked, to be sent again on resume), BudgetReached (not sent) or UsageError (the run cannot
@@ -49,20 +50,27 @@ class Replies:
         return await self._flights.join(request_id, lambda: self._send(request_id, request))
 
     def stop(self) -> None:
+        self._ending = True
         self._flights.cancel()
 
     async def _send(self, request_id: str, request: Request) -> Answer:
         model = self.label or request.model
         most = most_tokens(request.messages), most_answer_tokens(request.parameters)
         async with self._gate, self.budget.room(self.budget.use(model, *most)) as hold:
-            self.store.sent(request_id, model, request.sample, most)
+            if self._ending:  # what waited at the gate is not sent: nobody could store its answer
+                raise asyncio.CancelledError
             try:
+                self.store.sent(request_id, model, request.sample, most)
                 reply = await self.author.ask(request, request_id, lambda retry: self._note(request_id, retry))
+                self.store.save_response(request_id, self._record(request, reply), reply.tries)
             except (RequestFailed, Refused) as error:
                 hold.used = Use(requests=1)
+                self._ending |= isinstance(error, Refused)
                 self.store.failed(request_id, str(error), error.tries)
                 raise
-            self.store.save_response(request_id, self._record(request, reply), reply.tries)
+            except BaseException:
+                self._ending = True
+                raise
             answer = reply.answer
             hold.used = self.budget.answered(model, most, (answer.prompt_tokens, answer.completion_tokens))
             return answer

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from agentloop.episodes import request_key
-from agentloop.errors import InfrastructureError, UsageError
+from agentloop.errors import InfrastructureError, StorageError, UsageError
 from agentloop.files import read_lines
 from agentloop.records import Attempt
 from oracle.errors import InfrastructureError as JudgeTrouble
 from oracle.schema import Task
 from oracle.verdict import UNJUDGED, Verdict
-from tests.helpers.servers import ScriptedServer, breaks_off, refuses, sends, serving
+from tests.helpers.servers import Handler, ScriptedServer, breaks_off, refuses, sends, serving
 from tests.helpers.sitting import StandInJudge, graded, open_or_create, settings, sit
 
 TASKS = "seed/softmax,seed/relu,seed/gelu"
@@ -251,6 +251,23 @@ def test_a_refused_key_stops_the_run_with_its_reason(tmp_path: Path) -> None:
     with serving(refuses(401)) as server, pytest.raises(UsageError, match="OPENAI_API_KEY"):
         run(tmp_path / "r", server, concurrency=1, workers=1)
     assert read_lines(tmp_path / "r" / "attempts.jsonl")[0] == []
+
+
+def test_what_waits_when_the_disk_fails_is_not_sent(tmp_path: Path) -> None:
+    """Requests whose answers nobody could store would all be in doubt."""
+    responses = tmp_path / "r" / "responses"
+
+    def breaks_the_folder(handler: Handler, body: dict[str, Any]) -> None:
+        if responses.is_dir():
+            responses.rename(tmp_path / "away")
+        graded(handler, body)
+
+    with serving(breaks_the_folder) as server, pytest.raises(StorageError, match="responses"):
+        run(tmp_path / "r", server, concurrency=2, samples=8)
+    responses.mkdir()
+    with open_or_create(tmp_path / "r") as store:
+        assert 1 <= len(store.in_doubt) <= 2
+    assert len(server.log) <= 2
 
 
 def test_changed_prompts_refuse_a_resume(tmp_path: Path) -> None:
