@@ -63,13 +63,16 @@ def refuse_existing(path: Path, conditions: Conditions) -> None:
 
 def same_tasks(path: Path, config: Mapping[str, Any], known: dict[str, Task]) -> list[Task]:
     """The run's tasks, unchanged since it began."""
-    changed = [name for name, digest in config["tasks"].items() if name not in known or known[name].digest != digest]
+    then = config.get("tasks")
+    if not then:
+        raise UsageError(f"{path}/config.json names no task: it cannot be gone on with; nothing was changed")
+    changed = [name for name, digest in then.items() if name not in known or known[name].digest != digest]
     if changed:
         raise UsageError(
             f"{path}: the tasks {', '.join(changed)} changed since the run began; restore them, or start another run: "
             f"`agentloop run --name NEW …`"
         )
-    return [known[name] for name in config["tasks"]]
+    return [known[name] for name in then]
 
 
 def _prompt_digests(words: Prompters) -> dict[str, str]:
@@ -92,9 +95,9 @@ def same_prompts(path: Path, config: Mapping[str, Any], words: Prompters) -> Non
 def same_judge(path: Path, config: Mapping[str, Any], backend: Backend) -> None:
     """UsageError where oracle or backend are not those that the run began with."""
     for key, now in (("oracle_version", ORACLE_VERSION), ("backend", backend.name)):
-        if config[key] != now:
+        if (then := config.get(key)) != now:
             raise UsageError(
-                f"{path}: {key} was {config[key]!r} and is now {now!r}; its verdicts cannot be mixed: start another run, "
+                f"{path}: {key} was {then!r} and is now {now!r}; its verdicts cannot be mixed: start another run, "
                 f"`agentloop run --name NEW …`"
             )
 

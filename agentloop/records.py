@@ -19,6 +19,27 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
 
 
+class Config(Record):
+    """config.json, as far as it is read again."""
+
+    version: int
+    settings: dict[str, Any]
+    conditions: list[dict[str, Any]] = Field([{}], min_length=1)  # where several differ in a setting
+    tasks: dict[str, str] = {}  # digests by id
+    prompts: dict[str, str] = {}  # digests of templates
+
+
+class StoredResponse(Record):
+    """responses/ID.json, as far as it is read again."""
+
+    request_id: str
+    text: str
+    finish_reason: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    seconds: float
+
+
 class Usage(Record):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

@@ -27,13 +27,27 @@ from pydantic import BaseModel, ValidationError
 from agentloop import Retry
 from agentloop.errors import UsageError
 from agentloop.files import Log, storing, sync_folder, take_lock, write_json, write_whole
-from agentloop.records import Attempt, Fault, RequestDone, RequestInDoubt, RequestRetried, RequestSent
+from agentloop.records import (
+    Attempt,
+    Config,
+    Fault,
+    RequestDone,
+    RequestInDoubt,
+    RequestRetried,
+    RequestSent,
+    StoredResponse,
+)
 from oracle.case import TOKEN_LIMIT
 from oracle.verdict import candidate_id
 
 CONFIG_VERSION = 1
 FOLDERS = ("responses", "candidates", "counterexamples")
-EVENTS = ("sent", "retry", "done", "in_doubt")
+EVENTS: dict[str, type[BaseModel]] = {
+    "sent": RequestSent,
+    "retry": RequestRetried,
+    "done": RequestDone,
+    "in_doubt": RequestInDoubt,
+}
 
 
 def find_run(run: str | Path, runs_dir: str | Path = "runs") -> Path:
@@ -54,15 +68,16 @@ def read_config(path: Path) -> dict[str, Any]:
     """A run's config.json. UsageError where it is absent, damaged or of another version."""
     try:
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        version, _ = config["version"], config["settings"]
+        if config["version"] == CONFIG_VERSION:
+            Config(**config)
     except FileNotFoundError:
         raise UsageError(f"{path} is not a run folder: it has no config.json") from None
     except OSError as error:
         raise UsageError(f"{path}/config.json: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{path}/config.json is damaged or not of a run; nothing was changed") from None
-    if version != CONFIG_VERSION:
-        raise UsageError(f"{path} is of run format {version}; this agentloop reads format {CONFIG_VERSION}")
+    if config["version"] != CONFIG_VERSION:
+        raise UsageError(f"{path} is of run format {config['version']}; this agentloop reads format {CONFIG_VERSION}")
     return config
 
 
@@ -117,9 +132,12 @@ class Store:
         """A stored response, as given to `save_response`."""
         path = self.path / "responses" / f"{request_id}.json"
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            raise UsageError(f"{path} is damaged; remove that file to have the request sent again") from None
+            response = json.loads(path.read_text(encoding="utf-8"))
+            if StoredResponse(**response).request_id == request_id:
+                return response
+        except (OSError, ValueError, TypeError, RecursionError):
+            pass
+        raise UsageError(f"{path} is damaged; remove that file to have the request sent again")
 
     def sent(
         self, request_id: str, model: str, sample: int, most: tuple[int | None, int | None] = (None, None)
@@ -264,5 +282,9 @@ def _attempts(log: Log) -> dict[str, Attempt]:
 
 def _check_requests(log: Log) -> None:
     for number, record in enumerate(log.records, 1):
-        if record.get("event") not in EVENTS or not isinstance(record.get("request_id"), str):
-            raise UsageError(f"{log.path} line {number} is not a request's; nothing was changed: repair or remove it")
+        try:
+            EVENTS[record["event"]](**record)
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(
+                f"{log.path} line {number} is not a request's; nothing was changed: repair or remove it"
+            ) from None

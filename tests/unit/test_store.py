@@ -52,6 +52,11 @@ def attempt(number: int = 0, **changes: Any) -> Attempt:
     return Attempt(**fields | changes)
 
 
+def response(request_id: str, text: str) -> dict[str, Any]:
+    said = {"text": text, "finish_reason": "stop", "prompt_tokens": None, "completion_tokens": 3, "seconds": 1.5}
+    return {"request_id": request_id, **said}
+
+
 def contents(path: Path) -> dict[str, bytes]:
     return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file() and f.name != ".lock"}
 
@@ -65,7 +70,7 @@ def path(tmp_path: Path) -> Path:
             store.add(attempt(number))
         for request_id in ("stored", "failed", "doubt"):
             store.sent(request_id, "m", 0)
-        store.save_response("stored", {"text": "hello", "seconds": 1.5}, 2)
+        store.save_response("stored", response("stored", "hello"), 2)
         store.failed("failed", "status 500", 6)
     return path
 
@@ -90,7 +95,7 @@ def test_doubts_are_booked_once_and_outlive_the_process(path: Path) -> None:
     with Store.open(path) as store:
         assert store.in_doubt == ["doubt"]
         assert [r["event"] for r in read_lines(path / "requests.jsonl")[0]].count("in_doubt") == 2
-        store.save_response("doubt", {"text": "late"}, 1)
+        store.save_response("doubt", response("doubt", "late"), 1)
     with Store.open(path) as store:
         assert store.in_doubt == []
 
@@ -99,7 +104,7 @@ def test_a_response_stored_just_before_a_kill_is_not_in_doubt(path: Path) -> Non
     with Store.open(path) as store:
         store.sent("late", "m", 0)
         store.retry("late", Retry("status 500", 500, 0.5))
-    write_whole(path / "responses" / "late.json", b"{}")
+    write_whole(path / "responses" / "late.json", json.dumps(response("late", "hello")).encode())
     with Store.open(path) as store:
         assert store.in_doubt == ["doubt"]
     done = [r for r in read_lines(path / "requests.jsonl")[0] if r["request_id"] == "late" and r["event"] == "done"]
@@ -174,13 +179,63 @@ def test_an_attempt_is_recorded_once(path: Path) -> None:
         store.add(attempt(1))
 
 
-@pytest.mark.parametrize("config", [b"", b"{", b"[]", b'{"version": 1}', b'{"version": 99, "settings": {}}'])
+DEEP = b"[" * 100_000
+FOREIGN_CONFIGS = [
+    *(
+        b"",
+        b"{",
+        b"[]",
+        DEEP,
+        b'{"version": 1}',
+        b'{"version": 99, "settings": {}}',
+        b'{"version": 1, "settings": null}',
+    ),
+    b'{"version": 1, "settings": {}, "tasks": ["ops/relu"]}',
+    b'{"version": 1, "settings": {}, "conditions": []}',
+]
+
+
+@pytest.mark.parametrize("config", FOREIGN_CONFIGS, ids=lambda config: repr(config[:50]))
 def test_a_foreign_or_damaged_config_is_refused(path: Path, config: bytes) -> None:
     (path / "config.json").write_bytes(config)
     before = contents(path)
     with pytest.raises(UsageError, match=r"config\.json|format"):
         Store.open(path)
     assert contents(path) == before
+
+
+@pytest.mark.parametrize("name", ["attempts", "requests", "faults"])
+@pytest.mark.parametrize("line", [b"garbage", b"[1]", DEEP], ids=["garbage", "list", "deep"])
+def test_a_damaged_line_is_refused(path: Path, name: str, line: bytes) -> None:
+    with (path / f"{name}.jsonl").open("ab") as file:
+        file.write(line + b"\n")
+    before = contents(path)
+    with pytest.raises(UsageError, match=rf"{name}\.jsonl line \d+ is damaged"):
+        Store.open(path)
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize(
+    "changes", [{"event": "x"}, {"request_id": 5}, {"most_prompt_tokens": "many"}, {"time": None}, {"sample": []}]
+)
+def test_a_line_that_is_no_request_is_refused(path: Path, changes: dict[str, Any]) -> None:
+    lines = path / "requests.jsonl"
+    record = json.loads(lines.read_bytes().splitlines()[0]) | changes
+    with lines.open("ab") as file:
+        file.write(json.dumps(record).encode() + b"\n")
+    with pytest.raises(UsageError, match="is not a request's"):
+        Store.open(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"{}", b"[]", DEEP, json.dumps(response("other", "hello")).encode(), b'{"request_id": "stored", "text": 3}'],
+    ids=["empty", "object", "list", "deep", "of another request", "no text"],
+)
+def test_a_response_that_is_none_is_named(path: Path, damage: bytes) -> None:
+    (path / "responses" / "stored.json").write_bytes(damage)
+    with Store.open(path) as store, pytest.raises(UsageError, match=r"stored\.json is damaged; remove that file"):
+        store.response("stored")
 
 
 def test_a_foreign_folder_is_not_taken_over(tmp_path: Path) -> None:
