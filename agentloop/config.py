@@ -30,7 +30,8 @@ ADJUSTABLE = (
 NEUTRAL = frozenset({"name", "runs_dir", *ADJUSTABLE})
 
 # A recorded answer was given once, to a fixed prompt: these settings are not free.
-RECORDED: dict[str, Any] = {"prompt_strategy": "recorded", "feedback": "none", "samples": 1, "rounds": 1}
+RECORDED: dict[str, Any] = {"prompt_strategy": "recorded", "feedback": "none", "samples": 1, "rounds": 1, "label": ""}
+AXES = ("model", "prompt_strategy", "feedback")  # what a sweep varies
 RECORDED_TASKS = "tritonbench_t/*"
 
 
@@ -179,6 +180,9 @@ def load(file: str | Path | None, given: Mapping[str, Any]) -> Settings:
     """
     values = {} if file is None else read_toml(file, "--config")
     values |= {key: value for key, value in given.items() if value is not None and value != ()}
+    several = [option(axis) for axis in AXES if isinstance(values.get(axis), list)]
+    if several:
+        raise UsageError(f"{several[0]} is a list: `agentloop sweep {file}` runs every combination")
     if str(values.get("model", "")).startswith("recorded:"):
         _fix_recorded(values)
     settings = build(values, f"--config {file}" if file else "settings")
@@ -253,7 +257,7 @@ def _fix_recorded(values: dict[str, Any]) -> None:
     for key, fixed in RECORDED.items():
         if values.setdefault(key, fixed) != fixed:
             raise UsageError(
-                f"{option(key)} must be {fixed} (or left out) with --model recorded:PATH, got {values[key]}"
+                f"{option(key)} must be {fixed!r} (or left out) with --model recorded:PATH, got {values[key]}"
             )
     values.setdefault("tasks", RECORDED_TASKS)
 

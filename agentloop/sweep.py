@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from agentloop.config import NEUTRAL, Settings, build, option, read_toml
+from agentloop.config import AXES, NEUTRAL, Settings, build, option, read_toml
 from agentloop.errors import UsageError
 
 Conditions = tuple[Settings, ...]
@@ -30,7 +30,7 @@ def read(file: Path, given: Mapping[str, Any]) -> Conditions:
     The run's name is the file's unless the file or `given` has one.
     """
     values = read_toml(file, "FILE") | {key: value for key, value in given.items() if value is not None}
-    axes = {name: _axis(values, name) for name in ("model", "prompt_strategy", "feedback")}
+    axes = {name: _axis(values, name) for name in AXES}
     values.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", file.stem).strip("-.") or "sweep")
     conditions = tuple(
         build(values | _own(model) | {"prompt_strategy": strategy, "feedback": arm}, str(file))

@@ -165,6 +165,7 @@ REFUSED = {
     "base url of ours": (["--model", "offline", "--base-url", "http://h/v1"], "--base-url has no meaning"),
     "recording absent": (["--model", "recorded:/nowhere"], "recorded:/nowhere does not exist"),
     "recorded rounds": (["--model", "recorded:x", "--rounds", "2"], "--rounds must be 1"),
+    "recorded label": (["--model", "recorded:x", "--label", "y"], "--label must be ''"),
     "runs dir": (["--runs-dir", "/dev/null/runs"], "--runs-dir.*Not a directory"),
 }
 
@@ -205,7 +206,12 @@ def test_a_missing_key_is_said_before_anything_is_done(
 
 @pytest.mark.parametrize(
     ("text", "pattern"),
-    [("samples = 'x'", "--samples"), ("sample = 3", "unknown setting sample; allowed: model"), ("[", "is not TOML")],
+    [
+        ("samples = 'x'", "--samples"),
+        ("sample = 3", "unknown setting sample; allowed: model"),
+        ("[", "is not TOML"),
+        ("feedback = ['none', 'error']", "--feedback is a list: `agentloop sweep .*run.toml`"),
+    ],
 )
 def test_a_bad_config_file(
     text: str, pattern: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
