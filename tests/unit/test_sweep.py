@@ -240,3 +240,27 @@ def test_every_setting_of_a_resume_is_neutral() -> None:
     from agentloop.config import ADJUSTABLE, NEUTRAL
 
     assert set(ADJUSTABLE) <= NEUTRAL <= set(Settings.model_fields)
+
+
+EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", EXPERIMENTS, ids=[file.stem for file in EXPERIMENTS])
+def test_the_experiments_can_be_run_without_a_key_and_within_their_budget(file: Path) -> None:
+    found = sweep.read(file, {})
+    assert all(settings.builtin for settings in found)
+    tasks = find_tasks(found[0].tasks, load_tasks())
+    bound = forecast.forecast(
+        plan(found, models_of(found), tasks), open_prompters(found, tasks), open_budget(found)
+    ).total
+    limit = found[0].budget_requests
+    assert limit is None or bound.requests <= limit
+
+
+def test_the_arms_are_compared_on_enough_tasks() -> None:
+    from agentloop.statistics import FEW_TASKS
+
+    [file] = [file for file in EXPERIMENTS if file.stem == "feedback_arms"]
+    found = sweep.read(file, {})
+    assert tuple(settings.feedback for settings in found) == ARMS
+    assert len(find_tasks(found[0].tasks, load_tasks())) >= FEW_TASKS
