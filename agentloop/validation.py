@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,13 @@ def run_stages(
     for stage in stages:
         jobs = stage(wanted)
         missing = [job for job in jobs if (job.part, job.key) not in results.records]
-        _run(bench, missing, results, workers, lambda part, left, n=len(jobs): progress(part, n - left, n))
+        _run(bench, missing, results, workers, partial(_told, progress, len(jobs)))
         wanted |= {(job.part, job.key): results.records[job.part, job.key] for job in jobs}
     return wanted
+
+
+def _told(progress: Callable[[str, int, int], None], total: int, part: str, left: int) -> None:
+    progress(part, total - left, total)
 
 
 def _run(bench: Bench, jobs: list[Job], results: Results, workers: int, progress: Callable[[str, int], None]) -> None:
