@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentloop.budget import Budget, BudgetReached, Price, Use
@@ -34,6 +34,7 @@ async def spend(budget: Budget, requests: list[tuple[int, int, float]]) -> tuple
     return seen, refused
 
 
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.tuples(COUNTS, st.integers(0, 100), st.sampled_from([0.0, 0.0001, 0.0003])), max_size=20),
     st.none() | st.integers(1, 12),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentloop import Prompt
@@ -112,6 +112,7 @@ def test_the_least_useful_is_shortened_first() -> None:
     assert shorter[3] < 100
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(0, 20_000), st.sampled_from(["last", "all"]), st.integers(1, 4))
 def test_request_failure_and_counterexample_are_never_shortened(over: int, history: str, rounds: int) -> None:
     budget = estimated_tokens(FIRST.messages) + over
@@ -171,6 +172,7 @@ ARRAYS = st.lists(
 )
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.data())
 def test_what_is_told_stays_within_its_bound(data: Any) -> None:
     """Whatever a candidate returned or raised: the bound that a dry run counts with holds."""
@@ -205,6 +207,7 @@ def test_a_bound_exists_for_every_task_and_arm(task: Any) -> None:
     assert bounds[2] > MAX_DETAIL
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.text())
 def test_the_estimate_is_within_the_bound(text: str) -> None:
     messages = [{"content": text}]
