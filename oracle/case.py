@@ -107,7 +107,7 @@ class Replay:
                 check=data["check"],
                 before=tuple(Case.from_json(case) for case in data["before"]),
             )
-        except (ValueError, KeyError, TypeError, binascii.Error, zlib.error):
+        except (ValueError, KeyError, TypeError, RecursionError, binascii.Error, zlib.error):
             raise UsageError("TOKEN is damaged: copy the whole line that `agentloop judge` printed") from None
 
 

@@ -19,6 +19,11 @@ def check_source(source: str) -> Failure | None:
     if "\0" in source:
         return Failure("syntax_error", "base", "the source holds a NUL character: it is not a Python text file")
     try:
+        source.encode()
+    except UnicodeEncodeError as error:
+        line = source.count("\n", 0, error.start) + 1
+        return Failure("syntax_error", "base", f"line {line} is not UTF-8 text")
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = parse(source)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import stat
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,12 +13,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from agentloop.content import find_tasks, load_tasks
+from agentloop.content import find_task, load_tasks
 from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, UsageError
 from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
-from oracle.judge import Judge, diagnosis, shown_inputs, shown_outputs
-from oracle.schema import DOMAINS, Task
+from oracle.counterexample import diagnosis, shown_inputs, shown_outputs
+from oracle.judge import Judge
+from oracle.schema import DOMAINS
+from oracle.static import check_source
 from oracle.tolerance import RULES
 from oracle.verdict import FAIL, UNJUDGED, Verdict, candidate_id
 
@@ -47,7 +51,7 @@ def judge(
     check_option("--tolerance", tolerance, tuple(RULES))
     if cases < 1:
         raise UsageError(f"--cases must be at least 1, not {cases}")
-    found = one_task(task, task_dir or [])
+    found = find_task(task, load_tasks(task_dir or []))
     source = read_source(file)
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     try:
@@ -77,14 +81,14 @@ def replay(
     """Run one counterexample again in a fresh process: exit code 0 if it passes now, 1 if it still fails."""
     again = Replay.from_token(read_token(token))
     check_option("--backend", backend or again.backend, BACKENDS)
-    found = one_task(again.case.task, task_dir or [])
+    found = find_task(again.case.task, load_tasks(task_dir or []), "TOKEN: task")
     source = read_source(file)
     engine = open_backend(backend or again.backend, allow_unsafe=allow_unsafe)
     try:
         trial = Judge(engine, tolerance=again.tolerance).replay(found, source, again)
     finally:
         engine.close()
-    failure = trial.failure
+    failure = check_source(source) or trial.failure
     shown: dict[str, Any] = {
         "task": found.id,
         "candidate": candidate_id(source),
@@ -117,27 +121,21 @@ def check_option(option: str, value: str, allowed: tuple[str, ...]) -> None:
         raise UsageError(f"{option} must be one of {', '.join(allowed)}, not {value!r}")
 
 
-def one_task(name: str, task_dirs: list[Path]) -> Task:
-    """The one task a name stands for; UsageError where it is none or several."""
-    found = find_tasks(name, load_tasks(task_dirs))
-    if len(found) != 1:
-        ids = ", ".join(task.id for task in found)
-        raise UsageError(f"--task {name!r} names several tasks ({ids}); give one id")
-    return found[0]
-
-
 def read_source(file: Path) -> str:
-    """The text of a kernel file; what is not UTF-8 text comes back with a NUL, which the oracle refuses as such."""
+    """The text of a kernel file. Bytes that are not UTF-8 come back as lone surrogates: the oracle says which line it is.
+
+    Only a regular file is opened: a pipe or a device may never end.
+    """
     try:
-        data = file.read_bytes() if file.stat().st_size <= SOURCE_BYTES else None
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise UsageError(f"FILE {str(file)!r} is not a regular file; name one that holds the kernel")
+        with file.open("rb") as source:
+            data = source.read(SOURCE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"FILE {str(file)!r} cannot be read: {error.strerror}") from None
-    if data is None:
+    if len(data) > SOURCE_BYTES:
         raise UsageError(f"FILE {str(file)!r} is larger than {SOURCE_BYTES >> 20} MiB: not a kernel file")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return "\0"
+    return data.decode("utf-8-sig", "surrogateescape")
 
 
 def read_token(token: str) -> str:
@@ -146,18 +144,22 @@ def read_token(token: str) -> str:
         return token
     try:
         return str(json.loads(Path(token).read_text())["token"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"TOKEN file {token!r} is not a counterexample written by agentloop") from None
 
 
 def store_long_token(verdict: Verdict) -> Path | None:
-    """A token over 4 KB goes to counterexamples/ID.json beside the user; returns that path."""
+    """A token over 4 KB goes to counterexamples/ID.json beside the user; returns that path, None where it stays as it is:
+    it is short, or nothing can be written here."""
     example = verdict.counterexample
     if example is None or len(example.token) <= TOKEN_LIMIT:
         return None
     path = Path("counterexamples") / f"{verdict.candidate}.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(example.to_json()))
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(example.to_json()))
+    except OSError:
+        return None
     return path
 
 
@@ -187,7 +189,8 @@ def _show(console: Console, verdict: Verdict, file: Path, token_file: Path | Non
     if example is not None:
         console.print(f"counterexample ({example.executions} executions): {json.dumps(example.case)}", markup=False)
         _show_sides(console, {**example.to_json()})
-        console.print(f"replay: agentloop replay {token_file or example.token} {file}", soft_wrap=True, markup=False)
+        command = shlex.join(["agentloop", "replay", str(token_file or example.token), str(file)])
+        console.print(f"replay: {command}", soft_wrap=True, markup=False, highlight=False)
 
 
 def _show_sides(console: Console, shown: dict[str, Any]) -> None:

@@ -264,7 +264,12 @@ def _text(message: dict[str, Any], name: str) -> str:
     value = message.get(name)
     if not isinstance(value, str):
         raise Garbage(f"a message whose {name} is no text")
-    return value[:_TEXT]
+    return _shown(value)
+
+
+def _shown(text: str) -> str:
+    """A candidate's words, fit for a terminal, a page and a file: no control characters, no halves of characters."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text[:_TEXT])
 
 
 def _count(message: dict[str, Any], name: str) -> int:
@@ -302,7 +307,7 @@ def _findings(message: dict[str, Any]) -> tuple[Finding, ...]:
     if not isinstance(found, list) or len(found) > 1000:
         raise Garbage("findings that are no list")
     pairs = [item for item in found if isinstance(item, list) and len(item) == 2]
-    return tuple(Finding(str(kind)[:40], str(text)[:_TEXT]) for kind, text in pairs)
+    return tuple(Finding(str(kind)[:40], _shown(str(text))) for kind, text in pairs)
 
 
 def _outputs(message: dict[str, Any], parts: list[bytes], inputs: list[str]) -> tuple[RawTensor, ...]:

@@ -317,3 +317,11 @@ def test_temporary_files_go_to_the_private_folder_even_where_the_warm_parent_mad
     outcome = session.call(Call(()), 30.0)
     session.close()
     assert outcome.message == "ValueError: True"
+
+
+def test_a_candidates_words_are_fit_for_a_terminal(backend: WorkerBackend):
+    session = backend.open(source(r'raise ValueError("red \x1b[31m half \ud800 turned \u202e ünï")'), "entry")
+    outcome = session.call(Call((buffer(INPUT),)), 30.0)
+    session.close()
+    assert outcome.message == "ValueError: red �[31m half � turned � ünï"
+    assert all(character.isprintable() or character == "\n" for character in outcome.message + outcome.traceback)
