@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import reprlib
 import time
 import tomllib
 from collections.abc import Mapping
@@ -33,6 +34,9 @@ NEUTRAL = frozenset({"name", "runs_dir", *ADJUSTABLE})
 RECORDED: dict[str, Any] = {"prompt_strategy": "recorded", "feedback": "none", "samples": 1, "rounds": 1, "label": ""}
 AXES = ("model", "prompt_strategy", "feedback")  # what a sweep varies
 RECORDED_TASKS = "tritonbench_t/*"
+
+# Sample indices of different runs stay apart (`episodes.SEED_STRIDE`) while samples × rounds stays within a million.
+MOST_SAMPLES, MOST_ROUNDS = 10_000, 100
 
 
 class Settings(BaseModel):
@@ -66,17 +70,21 @@ class Settings(BaseModel):
         description="about the most tokens of a prompt; earlier answers, the traceback and the last answer are shortened, "
         "in this order, the request and the counterexample never",
     )
-    samples: int = Field(1, ge=1, description="independent episodes per task")
-    rounds: int = Field(3, ge=1, description="most attempts per episode, the first included")
-    temperature: float | None = Field(0.8, ge=0, description="sampling temperature")
+    samples: int = Field(1, ge=1, le=MOST_SAMPLES, description="independent episodes per task")
+    rounds: int = Field(3, ge=1, le=MOST_ROUNDS, description="most attempts per episode, the first included")
+    temperature: float | None = Field(0.8, ge=0, allow_inf_nan=False, description="sampling temperature")
     top_p: float | None = Field(None, gt=0, le=1, description="nucleus sampling; not sent unless set")
     max_tokens: int | None = Field(4096, ge=1, description="most tokens per answer")
     extra_body: dict[str, Any] = Field(
         default_factory=dict, description="JSON merged into each request; null removes a key"
     )
-    timeout: float = Field(600.0, gt=0, description="seconds one request may take in all")
-    tries: int = Field(6, ge=1, description="most tries per request before it counts as an infrastructure fault")
-    requests_per_minute: float | None = Field(None, gt=0, description="rate limit on requests; none unless set")
+    timeout: float = Field(600.0, gt=0, le=86_400, description="seconds one request may take in all")
+    tries: int = Field(
+        6, ge=1, le=100, description="most tries per request before it counts as an infrastructure fault"
+    )
+    requests_per_minute: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="rate limit on requests; none unless set"
+    )
     budget_requests: int | None = Field(None, ge=1, description="stop before this many requests are exceeded")
     budget_tokens: int | None = Field(
         None, ge=1, description="stop before this many tokens of prompts and answers are exceeded"
@@ -89,9 +97,12 @@ class Settings(BaseModel):
         description='TOML file: a table per model with the prices of a million tokens, as "MODEL" = {prompt = 2.5, '
         "completion = 10}; a TOML of settings may hold the tables itself",
     )
-    concurrency: int = Field(8, ge=1, description="requests in flight at once")
+    concurrency: int = Field(8, ge=1, le=1024, description="requests in flight at once")
     workers: int | None = Field(
-        None, ge=1, description="candidates judged at once; as many as there are cores (on a GPU at most 8) unless set"
+        None,
+        ge=1,
+        le=1024,
+        description="candidates judged at once; as many as there are cores (on a GPU at most 8) unless set",
     )
     backend: Literal["auto", "interpreter", "cuda"] = Field(
         "auto", description="where candidates run: auto, interpreter or cuda"
@@ -103,7 +114,9 @@ class Settings(BaseModel):
         "oracle", description="what ends an episode: oracle (its feedback stream passes) or naive (kernelbench passes)"
     )
     allow_unsafe: bool = Field(False, description="run candidates without file and network blocking")
-    name: str = Field("", description="the run's folder under --runs-dir; made up from model and time unless given")
+    name: str = Field(
+        "", max_length=200, description="the run's folder under --runs-dir; made up from model and time unless given"
+    )
     runs_dir: str = Field("runs", description="folder of run folders")
 
     @field_validator("tasks", mode="before")
@@ -126,14 +139,7 @@ class Settings(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("must look like http://HOST:PORT/v1")
-        if parts.username or parts.password:
-            raise ValueError(f"must not hold a password; set {KEY_VARIABLES[1]}")
-        return value.rstrip("/")
+        return None if value is None else _endpoint_url(value)
 
     @field_validator("extra_body")
     @classmethod
@@ -164,7 +170,13 @@ class Settings(BaseModel):
 
     def endpoint(self) -> str:
         """The real model's endpoint. For a built-in author the loop uses the author's name instead."""
-        return self.base_url or os.environ.get("OPENAI_BASE_URL", "").rstrip("/") or HOSTED
+        if self.base_url is not None:
+            return self.base_url
+        given = os.environ.get("OPENAI_BASE_URL")
+        try:
+            return _endpoint_url(given) if given else HOSTED
+        except ValueError as error:
+            raise UsageError(f"OPENAI_BASE_URL {error}, got {given!r}") from None
 
     def parameters(self, seed: int) -> dict[str, Any]:
         """The sampling parameters of one request, as sent. `seed` is the sample index combined with the run's seed."""
@@ -201,7 +213,9 @@ def build(values: Mapping[str, Any], source: str) -> Settings:
         first = error.errors()[0]
         field, *place = map(str, first["loc"])
         message = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{' '.join([option(field), *place])}: {message}, got {first['input']!r}") from None
+        raise UsageError(
+            f"{' '.join([option(field), *place])}: {message}, got {reprlib.repr(first['input'])}"
+        ) from None
 
 
 def option(field: str) -> str:
@@ -222,12 +236,26 @@ def parse_extra_body(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"--extra-body is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise UsageError("--extra-body must be a JSON object, as '{\"top_k\": 20}'")
     return value
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _endpoint_url(value: str) -> str:
+    """ValueError where this cannot be a server's address."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError("must look like http://HOST:PORT/v1")
+    if parts.username or parts.password:
+        raise ValueError(f"must not hold a password; set {KEY_VARIABLES[1]}")
+    return value.rstrip("/")
 
 
 def api_key(variable: str | None = None) -> str:

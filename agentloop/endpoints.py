@@ -110,13 +110,14 @@ def open_budget(conditions: Sequence[Settings]) -> Budget:
 
 @contextlib.contextmanager
 def _endpoint(settings: Settings, models: tuple[str, ...]) -> Iterator[Endpoint]:
-    if not settings.builtin:
-        url, key = settings.endpoint(), api_key(settings.key_variable)
+    if not settings.builtin or (settings.base_url and not settings.recorded):
+        served = settings.builtin  # the offline author, behind `agentloop serve`
+        url, key = settings.endpoint(), "built-in" if served else api_key(settings.key_variable)
         check_endpoint(url, key)
-        yield Endpoint(url, key, url, "model", models)
+        yield Endpoint(url, key, url, settings.model if served else "model", models)
         return
     if settings.base_url is not None:
-        raise UsageError(f"--base-url has no meaning with --model {settings.model}: that author brings its own server")
+        raise UsageError("--base-url has no meaning with --model recorded:PATH: that author brings its own server")
     with authors.start(settings.model, settings.seed) as author:
         yield Endpoint(author.base_url, "built-in", author.name, author.kind, models)
 
