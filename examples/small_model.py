@@ -48,7 +48,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("model", choices=("smollm2", "gemma3"))
     options.add_argument("--port", type=int, default=8080)
-    options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--threads", type=int, default=1)
     given = options.parse_args()
     ends = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # before the server starts its threads

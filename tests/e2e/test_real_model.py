@@ -55,8 +55,19 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 def test_three_tasks_over_two_rounds(served: tuple[str, str], tmp_path: Path) -> None:
     model, url = served
     command = [sys.executable, "-m", "agentloop.cli"]
-    options = ["--model", model, "--base-url", url, "--tasks", ",".join(TASKS), "--rounds", "2", "--max-tokens", "400"]
-    options += ["--prompt-strategy", STRATEGY[model], "--concurrency", "1", "--runs-dir", str(tmp_path), "--name", "r"]
+    options = ["--model", model, "--base-url", url, "--tasks", ",".join(TASKS), "--rounds", "2", "--max-tokens", "160"]
+    options += [
+        "--prompt-strategy",
+        STRATEGY[model],
+        "--timeout",
+        "1800",
+        "--concurrency",
+        "1",
+        "--runs-dir",
+        str(tmp_path),
+        "--name",
+        "r",
+    ]
     environment = os.environ | {"OPENAI_API_KEY": "none", "COLUMNS": "160"}
     done = subprocess.run([*command, "run", *options], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
