@@ -18,6 +18,7 @@ from agentloop.history import most_repeated
 from agentloop.sweep import Conditions
 from agentloop.tokens import estimated_tokens, most_answer_tokens, most_tokens
 from oracle.schema import Task
+from oracle.tolerance import check_covered
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def tell(conditions: Conditions, console: Console) -> None:
     """Say what a run would ask and use at most, and do nothing."""
     settings = conditions[0]
     tasks = find_tasks(settings.tasks, load_tasks(settings.task_dirs))
+    check_covered(settings.tolerance, tasks)
     budget = open_budget(conditions)
     episodes = plan(conditions, models_of(conditions), tasks)
     words = open_prompters(conditions, tasks)

@@ -86,6 +86,22 @@ def policy(name: str = DEFAULT, backend: str = "interpreter") -> Policy:
     return Policy(name, backend, RULES[name])
 
 
+def check_covered(name: str, tasks: Iterable[Task]) -> None:
+    """UsageError where a policy is unknown or has no figure for a task or one of its dtypes: said before anything is
+    judged, it is not a fault of the judge's later."""
+    policy(name)
+    measured = load_calibrated()["atol"] if name == "calibrated" else {}
+    for task in tasks:
+        if name == "paper" and not (task.published and task.published.atol):
+            raise UsageError(f"--tolerance paper: {task.id} has no published tolerance; use --tolerance {DEFAULT}")
+        lacking = [dtype for dtype in task.dtypes if dtype not in measured.get(task.id, {})]
+        if name == "calibrated" and lacking:
+            raise UsageError(
+                f"--tolerance calibrated: no control of {task.id} was measured in {', '.join(lacking)}; "
+                f"use --tolerance {DEFAULT}"
+            )
+
+
 def derived(task: Task, inputs: Inputs, quantity: Quantity, backend: str) -> np.ndarray:
     """Bounds from the error scale; see the module's docstring for the formula and its evidence."""
     case, out = inputs.case, FLOATS[quantity.dtype]

@@ -21,7 +21,7 @@ from oracle.counterexample import diagnosis, shown_inputs, shown_outputs
 from oracle.judge import Judge
 from oracle.schema import DOMAINS
 from oracle.static import check_source
-from oracle.tolerance import RULES
+from oracle.tolerance import RULES, check_covered
 from oracle.verdict import FAIL, UNJUDGED, Verdict, candidate_id
 
 BACKENDS = ("auto", "interpreter", "cuda")
@@ -52,6 +52,7 @@ def judge(
     if cases < 1:
         raise UsageError(f"--cases must be at least 1, not {cases}")
     found = find_task(task, load_tasks(task_dir or []))
+    check_covered(tolerance, [found])
     source = read_source(file)
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     try:

@@ -12,7 +12,7 @@ from oracle.dtypes import FLOATS, NUMPY
 from oracle.errors import UsageError
 from oracle.reference import reference
 from oracle.schema import Output, Published
-from oracle.tolerance import calibrate, policy
+from oracle.tolerance import calibrate, check_covered, policy
 
 TASKS = tasks()
 HALVES = ("float16", "bfloat16")
@@ -129,3 +129,22 @@ def test_a_scale_that_is_not_finite_grants_nothing(dtype):
     inputs = inputs_of(task, dtype, values={"x": [2.0, 0.0, -4.0, 8.0]}, R=1, N=4)
     assert judge(task, inputs, np.array([[1, 0, -2, 4]]).astype(NUMPY[dtype]))[0]
     assert not judge(task, inputs, np.array([[1, 0, -2, 5]]).astype(NUMPY[dtype]))[0]
+
+
+def test_a_policy_without_figures_for_a_task_is_refused_before_anything_is_judged(tmp_path, monkeypatch):
+    published = task_of(None, published=Published({}, atol={"float32": 1e-5}))
+    check_covered("derived", [published, task_of(None)])
+    check_covered("paper", [published])
+    with pytest.raises(UsageError, match=r"^--tolerance paper: .* has no published tolerance"):
+        check_covered("paper", [published, task_of(None)])
+    with pytest.raises(UsageError, match=r"^--tolerance 'x' is unknown"):
+        check_covered("x", [])
+    monkeypatch.setattr(tolerance, "CALIBRATED_FILE", tmp_path / "calibrated.json")
+    with pytest.raises(UsageError, match="nothing is measured yet"):
+        check_covered("calibrated", [published])
+    every = dict.fromkeys(published.dtypes, 1e-5)
+    tolerance.CALIBRATED_FILE.write_text(json.dumps({"atol": {published.id: every}}))
+    check_covered("calibrated", [published])
+    tolerance.CALIBRATED_FILE.write_text(json.dumps({"atol": {published.id: {"float32": 1e-5}}}))
+    with pytest.raises(UsageError, match=r"was measured in float16, bfloat16"):
+        check_covered("calibrated", [published])
