@@ -33,6 +33,7 @@ from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
 from oracle.schema import Task
+from oracle.tolerance import check_covered
 from oracle.worker.policies import side_by_side
 
 
@@ -71,6 +72,7 @@ def start(conditions: Conditions, console: Console, source: Path | None = None) 
         raise UsageError(f"--runs-dir: {reason}; name a folder that can be written, or make room")
     models_of(conditions)
     tasks = find_tasks(conditions[0].tasks, load_tasks(conditions[0].task_dirs))
+    check_covered(conditions[0].tolerance, tasks)
     with _open(conditions, tasks) as sitting, Store.create(path, sitting.config()) as store:
         if source is not None:
             write_whole(path / "sweep.toml", source.read_bytes())
