@@ -155,9 +155,10 @@ class ShiftedJudge(StandInJudge):
 def test_a_fault_of_the_judge_is_owed_and_made_good(tmp_path: Path, trouble: Exception) -> None:
     with serving(graded) as server:
         _, whole = run(tmp_path / "whole", server, samples=1)
-        outcome, attempts = run(tmp_path / "r", server, ShiftedJudge(trouble, "seed/relu", 1), samples=1)
-        assert [name.split(":")[3] for name in outcome["owed"]] == ["seed/relu"]
-        assert "seed/relu" not in {a.task for a in attempts if a.attempt_id in outcome["owed"]}
+        task = next(a.task for a in whole if a.round == 0 and a.candidate_id)  # an answer without code is not judged
+        outcome, attempts = run(tmp_path / "r", server, ShiftedJudge(trouble, task, 1), samples=1)
+        assert [name.split(":")[3] for name in outcome["owed"]] == [task]
+        assert not {a.attempt_id for a in attempts} & set(outcome["owed"])
         [fault] = read_lines(tmp_path / "r" / "faults.jsonl")[0]
         assert fault["stage"] == "judge"
         assert "\n" not in fault["message"]
@@ -176,7 +177,7 @@ def test_a_judge_that_always_fails_stops_the_run(tmp_path: Path) -> None:
 
     with serving(graded) as server, pytest.raises(InfrastructureError, match="no worker starts"):
         run(tmp_path / "r", server, Broken())
-    assert read_lines(tmp_path / "r" / "attempts.jsonl")[0] == []
+    assert all(row["candidate_id"] is None for row in read_lines(tmp_path / "r" / "attempts.jsonl")[0])
 
 
 def test_unjudged_is_recorded_and_counted(tmp_path: Path) -> None:
