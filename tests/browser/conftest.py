@@ -19,7 +19,7 @@ CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 Open = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # playwright keeps an event loop running meanwhile, which other tests cannot have
 def chromium() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on the PATH: apt-get install chromium")
