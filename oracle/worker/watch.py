@@ -15,7 +15,7 @@ import os
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,7 +28,6 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _PROCESS = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "pty.spawn"}
 _SOCKET = {"socket.__new__", "socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname"}
 _MAX_FINDINGS = 20
-_code = operator.attrgetter("__code__")
 
 _HARNESS = str(Path(__file__).resolve().parents[1]) + os.sep
 _PATHS = [*import_path(), *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))]
@@ -90,14 +89,14 @@ class Space:
         self.name, self._owner = owner.__name__, owner
         before = {key: value for key, value in _attributes(owner).items() if _is_code(value)}
         self._names, self._values = tuple(before), tuple(before.values())
-        self._functions = tuple(value for value in self._values if isinstance(value, types.FunctionType))
-        self._codes = tuple(map(_code, self._functions))
         self._versions = Versions(_dicts(owner))
 
-    def changed(self) -> bool:
-        return self._replaced() or any(map(operator.is_not, map(_code, self._functions), self._codes))
+    def functions(self) -> Iterator[tuple[str, types.FunctionType]]:
+        """Functions written in Python, whose code could be replaced while they stay the same objects."""
+        pairs = zip(self._names, self._values, strict=True)
+        return ((name, value) for name, value in pairs if isinstance(value, types.FunctionType))
 
-    def _replaced(self) -> bool:
+    def changed(self) -> bool:
         if not self._versions.moved():
             return False
         get = _attributes(self._owner).get
@@ -109,9 +108,7 @@ class Space:
     def differences(self) -> list[str]:
         get = _attributes(self._owner).get
         now = ((name, value, get(name)) for name, value in zip(self._names, self._values, strict=True))
-        names = [name for name, value, found in now if found is not value and not _wrapped_by_torch(found, value)]
-        pairs = zip(self._functions, self._codes, strict=True)
-        return names + [function.__name__ for function, code in pairs if function.__code__ is not code]
+        return [name for name, value, found in now if found is not value and not _wrapped_by_torch(found, value)]
 
 
 class Watch:
@@ -122,11 +119,14 @@ class Watch:
         modules = [sys.modules[name] for name in _WATCHED if name in sys.modules]
         spaces: list[Any] = [builtins, *modules, *harness, torch.Tensor, torch.nn.Module]
         self._spaces = [Space(space) for space in spaces]
+        self._functions = {
+            id(function): f"{space.name}.{name}" for space in self._spaces for name, function in space.functions()
+        }
         self.findings: list[tuple[str, str]] = []
         self._noted: set[tuple[str, str]] = set()
 
     def listen(self) -> None:
-        """From now on, note what Python reports of files, sockets and processes. This cannot be undone."""
+        """From now on, note what Python reports of files, sockets, processes and replaced code. This cannot be undone."""
         sys.addaudithook(self._hook)
 
     def note(self, kind: str, message: str) -> None:
@@ -147,6 +147,11 @@ class Watch:
         return found
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "object.__setattr__":  # told of functions' code; asking each function for it would be told as well
+            name = self._functions.get(id(arguments[0]))
+            if name is not None and arguments[1] == "__code__":
+                self.note("tampering", f"replaced the code of {name}")
+            return
         if event == "open":
             flags = arguments[2]
             if not isinstance(flags, int) or not flags & _WRITING:
