@@ -17,8 +17,7 @@ from agentloop.content import find_task, load_tasks
 from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, UsageError
 from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
-from oracle.counterexample import diagnosis, shown_inputs, shown_outputs
-from oracle.judge import Judge
+from oracle.judge import Judge, diagnosis, shown_inputs, shown_outputs
 from oracle.schema import DOMAINS
 from oracle.static import check_source
 from oracle.tolerance import RULES, check_covered

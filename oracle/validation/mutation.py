@@ -8,6 +8,7 @@ score it with.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -56,11 +57,11 @@ def _judged(kernel: Kernel, mutant: Mutant, bench: Bench) -> dict[str, Any]:
     }
 
 
-def missed(record: dict[str, Any]) -> bool:
+def missed(record: Mapping[str, Any]) -> bool:
     """Whether the oracle does not fail a mutant that counts."""
     return not record["excluded"] and record["status"] != FAIL
 
 
-def headline(record: dict[str, Any]) -> bool:
+def headline(record: Mapping[str, Any]) -> bool:
     """Whether a mutant counts and the check of KernelBench passes it."""
     return not record["excluded"] and record["naive"].get("kernelbench") == PASS
