@@ -125,7 +125,7 @@ async def sit(store: Store, base_url: str, chosen: Settings, judge: Any, pause: 
     with RunProgress(len(episodes)) as progress:
         try:
             replies = Replies(store, client, ENDPOINT, chosen.concurrency)
-            judging = Judging(judge, store, chosen.workers, seed=chosen.seed, domain=chosen.domain)
+            judging = Judging(judge, store, chosen.workers or 2, seed=chosen.seed, domain=chosen.domain)
             prompter = Prompter(chosen.prompt_strategy, chosen.feedback)
             prompters = {(chosen.prompt_strategy, chosen.feedback): prompter}
             outcome = await Loop(store, {"m": replies}, judging, prompters, progress, about).run(episodes)
