@@ -56,8 +56,8 @@ def compare(axis: str, conditions: Sequence[Condition], measure: str, of: str = 
     A pair's `ahead` names the condition whose lead is significant after Holm's adjustment, None where the two are not told
     apart; `tied` counts the tasks where both solve the same share.
     """
-    tasks = _common(conditions)
     tiers = [tier for tier in TIERS if all(tier in c.first.tiers_stated for c in conditions)]
+    tasks = _common(conditions) if tiers else []
     round_ = 0 if measure == "first" else LAST
 
     def right(episode: Episode) -> bool:

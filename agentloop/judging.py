@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentloop import Judge
-from agentloop.errors import EpisodeFault
+from agentloop.errors import EpisodeFault, UsageError
 from agentloop.flights import Flights
 from agentloop.records import Attempt, StreamVerdict
 from agentloop.store import Store
@@ -58,7 +58,7 @@ class Judging:
             self.recorded(attempt)
 
     async def verdict(self, task: Task, source: str | None, question: Question) -> Verdict:
-        """Raises JudgeFailed for whatever is not the candidate's own failure."""
+        """Raises JudgeFailed for whatever is not the candidate's own failure, UsageError for what cannot be judged so."""
         known = self._known.get(question)
         if isinstance(known, str):
             known = restore(self.store.attempts[known], question.stream)
@@ -96,6 +96,8 @@ class Judging:
             )
         except InfrastructureError as error:
             raise JudgeFailed(str(error)) from None
+        except UsageError:  # asked for what cannot be, as a tolerance that a task has no figure for
+            raise
         except Exception as error:  # a fault of the judge must neither fail the model nor sink the run
             message = " ".join(f"the judge broke: {type(error).__name__}: {error}".split())
             raise JudgeFailed(message, traceback.format_exc()) from error

@@ -17,13 +17,14 @@ LOOK = {"pass": "green", "fail": "red", "unjudged": "yellow"}
 class RunProgress:
     """Counts and shows. A context manager; safe to use for one run only."""
 
-    def __init__(self, episodes: int, console: Console | None = None) -> None:
+    def __init__(self, episodes: int, console: Console | None = None, what: str = "episodes") -> None:
+        """`what` the bar counts to `episodes`."""
         self.console = console or Console(stderr=True)
         self.episodes = episodes
         self.counts: Counter[str] = Counter()
         self._live = self.console.is_terminal
         self._bar = Progress(
-            TextColumn("episodes"),
+            TextColumn(what),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from agentloop.loop import Loop, Outcome
 from agentloop.progress import RunProgress
 from agentloop.replies import Replies
 from agentloop.report.console import print_summary
+from agentloop.signals import terminate_as_interrupt
 from agentloop.store import Store, read_config
 from agentloop.sweep import Conditions
 from oracle import ORACLE_VERSION
@@ -98,7 +98,7 @@ def sit(sitting: Sitting, store: Store, console: Console) -> int:
     """All that is still to do in an open folder, then tables and page; returns the exit code."""
     name, episodes = resume_name(store.path), sitting.episodes
     sitting.budget.resume(store.requests)
-    _terminate_as_interrupt()
+    terminate_as_interrupt()
     try:
         with RunProgress(len(episodes)) as progress:
             outcome = asyncio.run(_loop(sitting, store, progress, episodes))
@@ -202,15 +202,3 @@ def _tell_resumed(store: Store, console: Console) -> None:
             markup=False,
             soft_wrap=True,
         )
-
-
-def _terminate_as_interrupt() -> None:
-    """SIGTERM ends a run as Ctrl-C does, also in the background, where a shell has Ctrl-C ignored: records closed,
-    candidates' processes killed."""
-
-    def stop(*_: object) -> None:
-        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-            raise KeyboardInterrupt
-        signal.raise_signal(signal.SIGINT)
-
-    signal.signal(signal.SIGTERM, stop)

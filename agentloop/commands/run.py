@@ -10,7 +10,7 @@ from rich.console import Console
 
 from agentloop import sweep as sweeps
 from agentloop.config import Settings, load, option, parse_extra_body
-from agentloop.store import find_run
+from agentloop.store import find_run, read_config
 
 
 def register(app: typer.Typer) -> None:
@@ -119,6 +119,10 @@ def resume(
     """Go on with a run that was stopped or killed, or that is owed attempts."""
     changes = {key: value for key, value in locals().items() if key in Settings.model_fields and key != "runs_dir"}
     path = find_run(run, runs_dir)
+    if "rescored" in read_config(path):
+        from agentloop import rescoring
+
+        raise typer.Exit(rescoring.resume(path, {"workers": workers}, Console()))
     from agentloop import session
 
     raise typer.Exit(session.resume(path, changes, Console()))

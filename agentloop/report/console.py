@@ -26,14 +26,14 @@ def print_summary(run: Path, summary: dict[str, Any] | None = None, console: Con
         console.print(f"[bold yellow]{SIMULATION}[/]")
     for name, model in summary["models"].items():
         console.print(_heading(name, model))
-        console.print(disagreement_table(model))
-        console.print(tier_table(model))
+        whole(console, disagreement_table(model))
+        whole(console, tier_table(model))
         _say(console, _ability(model))
-    console.print(repair_table(summary["repair"]))
+    whole(console, repair_table(summary["repair"]))
     if any(arm["repaired"]["of"] for arm in summary["repair"].values()):
-        console.print(rates_table(summary["repair"]))
+        whole(console, rates_table(summary["repair"]))
     if any(arm["independent"] for arm in summary["repair"].values()):
-        console.print(independent_table(summary["repair"]))
+        whole(console, independent_table(summary["repair"]))
     for family in summary["comparison"]:
         _say(console, f"{comparison_title(family)}. {ranking(family)}")
     requests = summary["requests"]
@@ -163,7 +163,7 @@ def print_comparison(console: Console, families: Sequence[dict[str, Any]]) -> No
         )
         _say(console, ranking(family))
         if family["pairs"]:
-            console.print(pairs_table(family))
+            whole(console, pairs_table(family))
 
 
 def comparison_title(family: dict[str, Any]) -> str:
@@ -187,6 +187,14 @@ def pairs_table(family: dict[str, Any]) -> Table:
             escape(f"{pair['ahead']} is ahead") if pair["ahead"] else "not told apart",
         )
     return table
+
+
+def whole(console: Console, table: Table) -> None:
+    """Print a table as wide as it is: a name or figure that is cut short is of no use."""
+    natural, width = console.measure(table, options=console.options.update(width=10_000)).maximum, console.width
+    console.width = max(natural, width)
+    console.print(table, crop=False)
+    console.width = width
 
 
 def _say(console: Console, text: str) -> None:

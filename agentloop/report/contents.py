@@ -12,13 +12,13 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentloop.export import finite
 from agentloop.records import Attempt, StreamVerdict
 from agentloop.report.words import AUTHORS, TIER_WORDS, kind_words, replay_command
 from agentloop.scoring import status_over, tier_sets
@@ -214,19 +214,8 @@ def _short(value: Any, values: int) -> Any:
 
 
 def _packed(value: Any) -> str:
-    text = json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(finite(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)).decode()
-
-
-def _finite(value: Any) -> Any:
-    """The value with non-finite floats as text: a browser's JSON has no NaN."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
 
 
 def _text(path: Path) -> str:

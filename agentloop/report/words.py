@@ -186,9 +186,11 @@ def replay_command(run: Path, attempt: Attempt, config: Mapping[str, Any]) -> st
 
 
 def repeat_command(run: Path, config: Mapping[str, Any]) -> str | None:
-    """The `agentloop run`, or `sweep` of the file that the folder keeps, that asks for the same again; None where
-    config.json does not say what was asked."""
+    """The `agentloop run`, or `sweep` of the file that the folder keeps, that asks for the same again, or the `rescore`
+    that judges the same again; None where config.json does not say what was asked."""
     settings = config.get("settings") or {}
+    if config.get("rescored"):
+        return str(config["rescored"]["command"])
     if config.get("conditions"):
         return shlex.join(["agentloop", "sweep", str(run / "sweep.toml"), "--name", f"{run.name}-again"])
     if "model" not in settings:

@@ -1,0 +1,65 @@
+"""A run's attempts for other programs: JSON lines as recorded, or a table with a column for every figure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+DEPTH = 3  # names in a column's path: score.tiers.shapes; what lies deeper is JSON in one cell
+
+
+def with_texts(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with what was said: `messages` as sent, `answer`, and the candidate's `source`; None where there is none."""
+    response = _read(run / "responses" / f"{record['response_id']}.json") if record.get("response_id") else None
+    source = _read(run / "candidates" / f"{record['candidate_id']}.py") if record.get("candidate_id") else None
+    said = json.loads(response) if response else {}
+    return {**record, "messages": said.get("messages"), "answer": said.get("text"), "source": source}
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def finite(value: Any) -> Any:
+    """The value with non-finite numbers as text ("inf", "-inf", "nan"): JSON has none."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def json_lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """One line a record, every field kept."""
+    for record in records:
+        yield json.dumps(finite(record), allow_nan=False)
+
+
+def table(records: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows. A column is the path to a value, joined by dots; an empty cell has none."""
+    rows = [dict(_cells(finite(record))) for record in records]
+    seen = dict.fromkeys(path for row in rows for path in row)
+    inner = {path.rsplit(".", n)[0] for path in seen for n in range(1, path.count(".") + 1)}
+    held = {path for row in rows for path, cell in row.items() if cell}
+    columns = [
+        path for path in seen if path in held or path not in inner
+    ]  # None where others have an object: no column
+    order = {name: place for place, name in enumerate(dict.fromkeys(path.split(".")[0] for path in seen))}
+    columns.sort(key=lambda path: order[path.split(".")[0]])
+    return columns, [[row.get(column, "") for column in columns] for row in rows]
+
+
+def _cells(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and value and len(path) < DEPTH:
+        for key, item in value.items():
+            yield from _cells(item, (*path, str(key)))
+    elif path and value != {}:
+        yield ".".join(path), value if isinstance(value, str) else "" if value is None else json.dumps(value)
