@@ -21,9 +21,10 @@ TRIVIAL = "def entry(x):\n    return x\n"
 
 
 def measure(backend: Backend, samples: Sequence[Sample], starts: int, repeats: int) -> list[Figure]:
-    """`starts` processes one after the other, three fresh parents; then `samples` by one and by two threads in turns."""
+    """`starts` processes one after the other; then `repeats` times a fresh warm parent, and all samples by one and by two
+    threads."""
     warm = [started(backend) for _ in range(starts)]
-    fresh = [_fresh(backend.name) for _ in range(3)]
+    fresh = [_fresh(backend.name) for _ in range(repeats)]
     judge = Judge(backend, domain="core")
     side_by_side(judge, samples, 2)  # references are computed, files read
     pairs = [(side_by_side(judge, samples, 1), side_by_side(judge, samples, 2)) for _ in range(repeats)]
@@ -31,9 +32,7 @@ def measure(backend: Backend, samples: Sequence[Sample], starts: int, repeats: i
     note = f"{len(samples)} right candidates, median of {repeats}: {', '.join(f'{ratio:.2f}' for ratio in ratios)}"
     return [
         Figure(PART, "start of a judged candidate", 1000 * middle(warm), "ms", 60.0, note=f"median of {starts}"),
-        Figure(
-            PART, "a fresh process", 1000 * middle(fresh), "ms", note="median of 3: a new warm parent and one start"
-        ),
+        Figure(PART, "a fresh process", 1000 * middle(fresh), "ms", note="a new warm parent and one start"),
         Figure(PART, "fresh against warm", middle(fresh) / middle(warm), "x"),
         Figure(PART, "two workers against one", middle(ratios), "x", 1.8, at_most=False, note=note),
         Figure(PART, "candidates a minute, one worker", 60 * len(samples) / middle(one for one, _ in pairs), "/min"),
