@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import oracle
-from agentloop.errors import UsageError
+from agentloop.errors import InfrastructureError, UsageError
 from agentloop.files import Log
 from oracle.schema import Task
 from oracle.validation import Bench, Job
@@ -64,37 +65,53 @@ class Results:
 def run_stages(
     bench: Bench, stages: Iterable[Stage], results: Results, workers: int, progress: Callable[[str, int, int], None]
 ) -> Records:
-    """Run every job that has no result yet, stage by stage; returns the records of all jobs. An error of ours stops it:
-    what was measured is kept. `progress` is told (part, jobs done, jobs) of a stage."""
+    """Run every job that has no result yet, stage by stage; returns the records of all jobs.
+
+    A job that meets trouble of ours is tried once more after the others of its stage; where that fails too,
+    InfrastructureError: what was measured is kept. `progress` is told (part, jobs done, jobs) of a stage.
+    """
     wanted: Records = {}
     for stage in stages:
         jobs = stage(wanted)
-        missing = [job for job in jobs if (job.part, job.key) not in results.records]
-        _run(bench, missing, results, workers, partial(_told, progress, len(jobs)))
+        owed = [job for job in jobs if (job.part, job.key) not in results.records]
+        told = partial(_tell, progress, len(jobs))
+        owed = _run(bench, owed, results, workers, told)
+        if _run(bench, owed, results, workers, told):
+            raise InfrastructureError(
+                f"{len(owed)} measurements met trouble twice; run the same command again to go on"
+            )
         wanted |= {(job.part, job.key): results.records[job.part, job.key] for job in jobs}
     return wanted
 
 
-def _told(progress: Callable[[str, int, int], None], total: int, part: str, left: int) -> None:
-    progress(part, total - left, total)
+def _tell(progress: Callable[[str, int, int], None], total: int, job: Job, left: int) -> None:
+    progress(job.part, total - left, total)
 
 
-def _run(bench: Bench, jobs: list[Job], results: Results, workers: int, progress: Callable[[str, int], None]) -> None:
+def _run(
+    bench: Bench, jobs: list[Job], results: Results, workers: int, progress: Callable[[Job, int], None]
+) -> list[Job]:
+    """The jobs that met trouble of ours; any other error ends the run."""
+
     def measure(job: Job) -> None:
         started = time.monotonic()
         results.add(job, job.run(bench), time.monotonic() - started)
 
     waiting, left = iter(jobs), len(jobs)
+    owed: list[Job] = []
     with ThreadPoolExecutor(workers) as pool:
         running: dict[Future[None], Job] = {}
         while True:
             while len(running) < workers and (job := next(waiting, None)) is not None:
                 running[pool.submit(measure, job)] = job
             if not running:
-                return
+                return owed
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                job = running.pop(future)
-                future.result()
-                left -= 1
-                progress(job.part, left)
+                job, left = running.pop(future), left - 1
+                try:
+                    future.result()
+                except InfrastructureError as error:
+                    print(f"{job.part} {job.key}: {error}", file=sys.stderr)
+                    owed.append(job)
+                progress(job, left)

@@ -16,7 +16,7 @@ from typing import Any
 
 from oracle.errors import UsageError
 
-CASE_VERSION = 1
+CASE_VERSION = 2
 TOKEN_PREFIX = "al1"
 TOKEN_LIMIT = 4096  # characters; a longer token is stored in a file and named instead
 

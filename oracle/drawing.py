@@ -39,6 +39,7 @@ def mask(regime: str, draws: Draws, shape: tuple[int, ...]) -> np.ndarray:
     block[np.arange(rows), draws.integers(rows, n)] = True
     if regime == "masked_rows":
         block[0::4], block[1::4], block[2::4, :-1], block[2::4, -1] = False, True, False, True
+        block[-1] = False  # nothing after it hides what is written past its end
     return block.reshape(shape)
 
 

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import Any
 
 from oracle.case import Case
+from oracle.crossings import Crossings
 from oracle.dtypes import FLOATS
 from oracle.inputs import build, of_tensor, same_json, tensor_dtype
 from oracle.rng import Draws
@@ -59,6 +60,8 @@ class Proposer:
         self.keywords()
         self.empty()
         self.layouts()
+        for turn, dtype in enumerate(self.halves):
+            Crossings(self, dtype, turn).all()
         return self.cases
 
     # One proposal.
@@ -150,6 +153,24 @@ class Proposer:
         choices = [{**dims, self.main: size} for size in sorted(sizes, reverse=True) for dims in others]
         return next((dims for dims in choices if self.fits(self.form, {**self.base.dims, **dims}, LONG)), None)
 
+    def widest(self, short: bool = False) -> dict[str, int]:
+        """Every dim but the main one at its largest: many rows, several tiles; the main one as long as fits, at most at
+        base, or `short`: its largest small uneven size."""
+        dims = {name: max((*self.task.dims[name].values, self.task.dims[name].base)) for name in self.used()}
+        main = self.task.dims[self.main]
+        sizes = [main.base, *sorted((size for size in main.values if size < main.base), reverse=True)]
+        sizes = [size for size in sizes if size_class(size) == "small"] if short else sizes
+        choices = [{**dims, self.main: size} for size in sizes]
+        return next((dims for dims in choices if self.fits(self.form, {**self.base.dims, **dims}) is not None), {})
+
+    def used(self) -> list[str]:
+        """Dims of the base form."""
+        return used_dims(self.task, self.form)
+
+    def base_keywords(self) -> list[tuple[str, Any]]:
+        """Keyword values off their defaults in the base form."""
+        return keyword_values(self.task, self.form)
+
     def shuffled(self, items: Iterable[Any]) -> list[Any]:
         left = list(items)
         return [left.pop(self.draws.integer(len(left))) for _ in range(len(left))]
@@ -179,6 +200,7 @@ class Proposer:
             self.add(dims=longest, share=LONG)
         for form in reversed(forms):  # the first ones were tried alone
             self.add(form, self.mixed(form))
+        self.add(dims=self.widest())
         self.add(dims=self.least())
         self.add(dims=self.task.naive_dims())
         for form in self.shuffled([self.form, *forms, self.form, *forms, self.form]):

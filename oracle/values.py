@@ -195,8 +195,8 @@ def constant_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
 
 @_regime()
 def negative(draws: Draws, rows: int, n: int, info: Float) -> Block:
-    """every value in [-4, -1/4): a lane padded with 0 would win a maximum"""
-    return _span(draws, rows, n, -4.0, -0.25)
+    """every value in [-4, -1/4), every third row 8192 times that: a lane padded with 0 or -10000 would win a maximum"""
+    return _span(draws, rows, n, -4.0, -0.25) * _column(rows, 1.0, 1.0, 8192.0)
 
 
 @_regime()
@@ -260,9 +260,12 @@ def _inject(draws: Draws, block: Block, hit: np.ndarray) -> Block:
 
 @_regime(alone=True)
 def one_nan(draws: Draws, rows: int, n: int, info: Float) -> Block:
-    """uniform with one NaN: the last element of one row"""
+    """uniform with one NaN, the last element of one row, and one more, the first element of the row before it"""
     block = uniform(draws, rows, n, info)
-    block[draws.integer(rows), -1] = np.nan
+    row = draws.integer(rows)
+    block[row, -1] = np.nan
+    if rows > 1:
+        block[row - 1, 0] = np.nan
     return block
 
 

@@ -40,7 +40,7 @@ integer, also one in [0, V). The result is 0-d, of the dtype of logits.
 Logits of any finite magnitude are judged: subtract the row's maximum before the exponential. A row that is ignored has
 no effect, whatever it holds; else non-finite logits follow torch.nn.functional.cross_entropy. {OVERFLOW} The loss of a
 row may be rounded to the dtype of logits before the mean.""",
-    dims={"R": Dim((1, 2, 3, 7, 17, 33), base=8, empty=True), "V": Dim(WIDTHS[:-1], base=256, naive=1024)},
+    dims={"R": Dim((1, 2, 3, 7, 17, 33, 1025), base=8, empty=True), "V": Dim(WIDTHS[:-1], base=256, naive=1024)},
     forms=(
         Form(
             "rank2",

@@ -79,9 +79,9 @@ def test_streams_differ_by_every_part_of_their_name():
 
 
 GOLDEN = {
-    "float32": "794dc66721782114",
-    "float16": "749ca7a1537e8239",
-    "bfloat16": "06b9528fed59a270",
+    "float32": "94b6702a6c632508",
+    "float16": "b215bd668ffba928",
+    "bfloat16": "c07d8a7db59d5c02",
 }
 
 
@@ -98,7 +98,8 @@ def digest_of_everything(dtype: str) -> str:
 
 @pytest.mark.parametrize("dtype", FLOAT_DTYPES)
 def test_bytes_are_pinned(dtype):
-    """Recorded figures and tokens rest on these bytes: a change needs a new GENERATOR_VERSION (oracle.rng)."""
+    """Recorded figures and tokens rest on these bytes: a change of a regime needs a new CASE_VERSION (oracle.case), one
+    of the generator a new GENERATOR_VERSION (oracle.rng)."""
     assert digest_of_everything(dtype) == GOLDEN[dtype]
 
 
@@ -222,8 +223,8 @@ def test_nonfinite_regimes_plant_what_they_say():
         assert np.isposinf(drawn[2]).any()
         assert np.isfinite(drawn[3]).all()
         nan = np.isnan(rows("one_nan", seed=seed))
-        assert nan.sum() == 1
-        assert nan[:, -1].any()
+        assert nan[:, -1].sum() == nan[:, 0].sum() == 1
+        assert nan.sum() == 2
         inf = rows("one_inf", seed=seed)
         assert np.isposinf(inf[:, -1]).sum() == 1
         assert np.isneginf(inf[:, 0]).sum() == 1

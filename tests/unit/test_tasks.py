@@ -144,8 +144,12 @@ def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
 
 
 def kept_losses(logits: torch.Tensor, target: torch.Tensor, ignore_index: int = -100) -> torch.Tensor:
+    """A row that holds inf is NaN, as PyTorch has it: its maximum is subtracted from every logit."""
     rows = [r for r in range(len(target)) if target[r] != ignore_index]
     losses = [torch.logsumexp(logits[r], 0) - logits[r, target[r]] for r in rows]
+    losses = [
+        loss * torch.nan if (logits[r] == torch.inf).any() else loss for r, loss in zip(rows, losses, strict=True)
+    ]
     return torch.stack(losses).mean() if losses else torch.tensor(torch.nan, dtype=logits.dtype)
 
 
