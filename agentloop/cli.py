@@ -12,7 +12,20 @@ from agentloop.errors import EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED, EXIT_USAGE, 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
 # In the order that `agentloop --help` shows them; each module has `register(app)`.
-COMMANDS = ("run", "report", "show", "compare", "rescore", "judge", "validate", "tasks", "prompts", "serve", "bench", "doctor")
+COMMANDS = (
+    "run",
+    "report",
+    "show",
+    "compare",
+    "rescore",
+    "judge",
+    "validate",
+    "tasks",
+    "prompts",
+    "serve",
+    "bench",
+    "doctor",
+)
 
 for _name in COMMANDS:
     importlib.import_module(f"agentloop.commands.{_name}").register(app)
