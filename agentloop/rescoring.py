@@ -90,7 +90,7 @@ def _sit(source: Path, path: Path, origin: dict[str, Any], given: Mapping[str, A
             judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
             _keep_sweep_file(source, path)
             rescoring = Rescoring(source, store, tasks, judge, settings)
-            return _conclude(path, _judge(rescoring, attempts, path, console), console)
+            return _conclude(path, attempts, _judge(rescoring, attempts, path, console), console)
     finally:
         backend.close()
 
@@ -246,19 +246,28 @@ def _keep_sweep_file(source: Path, path: Path) -> None:
         write_whole(path / file.name, file.read_bytes())
 
 
-def _conclude(path: Path, outcome: Outcome, console: Console) -> int:
+def _conclude(path: Path, before: Sequence[Attempt], outcome: Outcome, console: Console) -> int:
+    """Tables, page, which verdicts changed, what is owed; returns the exit code."""
     summary, page = report.write(path)
     print_summary(path, summary, console)
 
     def say(text: str, style: str | None = None) -> None:
         console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
+    after = {attempt.attempt_id: attempt.status_stated for attempt in load_attempts(path)}
     say(f"report: {page}")
+    changed = [
+        f"{attempt.attempt_id}: {attempt.status_stated}, now {after[attempt.attempt_id]}"
+        for attempt in before
+        if after.get(attempt.attempt_id, attempt.status_stated) != attempt.status_stated
+    ]
+    say(f"{len(changed)} of {len(after)} verdicts over the stated tiers changed")
+    for line in changed:
+        say(f"  {line}")
     if outcome.owed:
         name = resume_name(path)
         say(f"{len(outcome.owed)} owed, last: {outcome.last_fault}; `agentloop resume {name}` tries again", "yellow")
-    unjudged = any(attempt.status_stated == UNJUDGED for attempt in load_attempts(path))
-    return EXIT_INFRASTRUCTURE if outcome.owed or unjudged else 0
+    return EXIT_INFRASTRUCTURE if outcome.owed or UNJUDGED in after.values() else 0
 
 
 def _command(source: Path, changes: Mapping[str, Any], path: Path) -> str:

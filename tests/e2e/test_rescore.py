@@ -68,6 +68,8 @@ def test_candidates_are_judged_anew_through_a_kill_and_nothing_is_lost(source: P
         env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "3 of 3 verdicts over the stated tiers changed" in done.stdout
+    assert "seed/gelu:1:0: fail, now pass" in done.stdout
     assert contents(source) == before
 
     old, new = ({a.attempt_id: a for a in load_attempts(folder)} for folder in (source, path))
