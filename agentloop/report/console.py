@@ -15,6 +15,7 @@ from agentloop.report.words import points, ranking
 from agentloop.scoring import summarize
 from agentloop.statistics import FEW_TASKS
 
+LISTED = 5  # names in one line
 SIMULATION = "SIMULATION: the author is a program that plants and mends mutations; no language model was asked."
 
 
@@ -27,6 +28,8 @@ def print_summary(run: Path, summary: dict[str, Any] | None = None, console: Con
     for name, model in summary["models"].items():
         console.print(_heading(name, model))
         whole(console, disagreement_table(model))
+        for line in _strict(model):
+            _say(console, line)
         whole(console, tier_table(model))
         _say(console, _ability(model))
     whole(console, repair_table(summary["repair"]))
@@ -81,6 +84,17 @@ def tier_table(model: dict[str, Any]) -> Table:
     for tier, counts in model["tiers"].items():
         table.add_row(tier, *(str(counts[key]) for key in ("pass", "silent", "loud", "unjudged")))
     return table
+
+
+def _strict(model: dict[str, Any]) -> list[str]:
+    """Per naive check the answers that it fails and the oracle passes over the stated tiers."""
+    lines = []
+    for profile, sets in model["disagreement"].items():
+        names = sets["stated"]["strict_naive_attempts"]
+        if names:
+            more = f" and {len(names) - LISTED} more: report --json" if len(names) > LISTED else ""
+            lines.append(f"{profile} fails what the oracle passes: {', '.join(names[:LISTED])}{more}")
+    return lines
 
 
 def _ability(model: dict[str, Any]) -> str:

@@ -80,6 +80,8 @@ def test_the_figures_hold_every_part(tmp_path: Path, capsys: pytest.CaptureFixtu
     (family,) = summary["comparison"]
     assert family["tasks_left_out"] == 1
     assert summary["episodes"] == {"begun": 7, "planned": 7}
+    assert main("report", str(path)) == 0
+    assert f"kernelbench fails what the oracle passes: {strict.attempt_id}" in capsys.readouterr().out
 
 
 def test_pass_at_k_is_undefined_where_a_task_has_too_few_samples(
