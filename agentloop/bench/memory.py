@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
@@ -26,6 +27,7 @@ def measure(backend: Backend, samples: Sequence[Sample], count: int, workers: in
         for part in (order[:early], order[early:]):
             for _ in pool.map(lambda sample: judge.judge(sample.task, sample.source, minimized=False), part):
                 pass
+            time.sleep(0.5)  # the last candidates' processes end
             readings.append({"judge": resident("self"), "workers": sum(map(resident, descendants("self")))})
     before, after = readings
     return [

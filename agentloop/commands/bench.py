@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agentloop.bench import Figure, candidates, judging, loop, memory, pool
+from agentloop.bench.machine import Others
 from agentloop.content import load_tasks
 from agentloop.errors import UsageError
 from agentloop.machine import hardware, versions
@@ -38,16 +38,15 @@ def bench(
     wanted = [part.strip() for part in parts.split(",")]
     if not set(wanted) <= set(PARTS):
         raise UsageError(f"--parts {parts!r} must be some of {', '.join(PARTS)}")
-    loads = [os.getloadavg()[0]]
+    others = Others()
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     assert isinstance(engine, WorkerBackend)
     try:
         figures = [figure for part in wanted for figure in _measures(engine, quick)[part]()]
     finally:
         engine.close()
-    loads.append(os.getloadavg()[0])
     report = {
-        "machine": hardware() | {"versions": versions(), "load_before_and_after": [round(load, 1) for load in loads]},
+        "machine": hardware() | {"versions": versions(), "percent_taken_by_others": round(others.share(), 1)},
         "backend": engine.name,
         "isolation": engine.isolation,
         "quick": quick,
@@ -75,9 +74,9 @@ def _measures(engine: WorkerBackend, quick: bool) -> dict[str, Callable[[], list
 
 def _show(console: Console, report: dict, figures: list[Figure]) -> None:
     machine = report["machine"]
-    loads = " and ".join(map(str, machine["load_before_and_after"]))
     console.print(
-        f"{machine['processor']}, {machine['cores']} cores, {report['backend']} backend; load before and after: {loads}",
+        f"{machine['processor']}, {machine['cores']} cores, {report['backend']} backend; other programs took "
+        f"{machine['percent_taken_by_others']}% of the processors' time meanwhile",
         highlight=False,
     )
     table = Table(box=None, pad_edge=False)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from functools import cache
 
 import pytest
 
-from agentloop.bench import Figure, candidates, judging, loop, memory, pool
+from agentloop.bench import Figure, candidates, judging, loop, machine, memory, pool
+from agentloop.bench.machine import Others
 from agentloop.content import load_tasks
 from oracle.backends import WorkerBackend
 
@@ -63,6 +65,15 @@ def test_a_part_that_does_not_exist_is_refused():
 def test_bench_prints_the_machine_and_its_targets():
     command = [sys.executable, "-m", "agentloop.cli", "bench", "--quick", "--json"]
     report = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert {"processor", "cores", "load_before_and_after", "versions"} <= report["machine"].keys()
+    assert {"processor", "cores", "percent_taken_by_others", "versions"} <= report["machine"].keys()
     assert sum(figure["target"] is not None for figure in report["figures"]) >= 10
     assert all((figure["met"] is None) == (figure["target"] is None) for figure in report["figures"])
+
+
+def test_what_this_process_does_itself_is_not_others_work():
+    alone = Others()
+    end = time.process_time() + 0.4
+    while time.process_time() < end:
+        pass
+    assert 0 <= alone.share() <= 100
+    assert alone._own + 0.3 < machine._own()
