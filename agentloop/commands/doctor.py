@@ -17,7 +17,7 @@ from rich.table import Table
 
 from agentloop.errors import EXIT_INFRASTRUCTURE, OracleError
 from oracle.backends import WorkerBackend, cuda_device, open_backend
-from oracle.worker.isolation import missing_protection
+from oracle.worker.isolation import WITHOUT, missing_protection
 from oracle.worker.policies import POLICIES
 
 DISTRIBUTION = "agentloop-kernels"
@@ -125,7 +125,8 @@ def show(report: dict[str, Any]) -> None:
         console.print(f"\nbackend [bold]{backend['name']}[/]: {state}; self-test {backend['self_test']}")
         layers = Table(show_header=False, box=None, padding=(0, 2))
         for layer, reason in backend["layers"].items():
-            layers.add_row(layer, "[yellow]off[/]" if reason else "[green]on[/]", escape(reason))
+            meaning = f"{reason}: {WITHOUT[layer]}" if reason and layer in WITHOUT else reason
+            layers.add_row(layer, "[yellow]off[/]" if reason else "[green]on[/]", escape(meaning))
         console.print(layers)
         for missing in backend["unsafe"]:
             console.print(f"[red]{escape(missing)}: candidates run only with --allow-unsafe[/]")

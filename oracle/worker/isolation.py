@@ -195,7 +195,14 @@ LAYERS: dict[str, Callable[[Cell], None]] = {
     "landlock": _landlock,
     "seccomp": _seccomp,
 }
-PARENT_LAYERS = ("network_namespace", "pid_namespace")
+# What follows where a layer is off; each of the others is needed on its own.
+WITHOUT = {
+    "network_namespace": "the system call filter alone blocks the network",
+    "pid_namespace": "the warm parent alone ends what a candidate leaves running",
+    "ipc_namespace": "the system call filter alone blocks shared memory segments",
+    "private_scratch": "a candidate can make no file (where it must, as for CUDA, they lie on this machine's disk)",
+    "user": "candidates run as the user who judges; Landlock and the filter alone keep them from that user's processes",
+}
 
 
 def contain(cell: Cell, layers: Collection[str]) -> None:

@@ -15,7 +15,7 @@ _DRIVER = frozenset({"socket", "bind", "listen"})
 
 POLICIES = {
     "interpreter": Policy(),
-    "compiler": Policy(),
+    "compiler": Policy(makes_files=True),  # Triton keeps what it compiled
     "cuda": Policy(
         read=("/usr", "/etc/alternatives", "/opt", "/sys", "/bin", "/sbin", sys.prefix, sys.base_prefix),
         write=("/dev", "/proc"),

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+from oracle.worker.isolation import WITHOUT
+
 
 def test_doctor_reports_versions_and_every_layer():
     done = subprocess.run(
@@ -21,4 +23,5 @@ def test_doctor_reports_versions_and_every_layer():
     interpreter = report["backends"][0]
     assert (interpreter["name"], interpreter["available"], interpreter["self_test"]) == ("interpreter", True, "passed")
     assert {"landlock", "seccomp", "network_namespace", "rlimits"} <= set(interpreter["layers"])
+    assert WITHOUT.keys() <= interpreter["layers"].keys()
     assert report["ready"] == (interpreter["unsafe"] == [])
