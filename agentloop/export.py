@@ -49,9 +49,8 @@ def table(records: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[list[st
     seen = dict.fromkeys(path for row in rows for path in row)
     inner = {path.rsplit(".", n)[0] for path in seen for n in range(1, path.count(".") + 1)}
     held = {path for row in rows for path, cell in row.items() if cell}
-    columns = [
-        path for path in seen if path in held or path not in inner
-    ]  # None where others have an object: no column
+    # where one record has None and another an object, the object's own columns are enough
+    columns = [path for path in seen if path in held or path not in inner]
     order = {name: place for place, name in enumerate(dict.fromkeys(path.split(".")[0] for path in seen))}
     columns.sort(key=lambda path: order[path.split(".")[0]])
     return columns, [[row.get(column, "") for column in columns] for row in rows]

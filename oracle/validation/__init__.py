@@ -8,6 +8,7 @@ judged here that a user's kernel would not meet too. `agentloop.validation` runs
     strategies    kernels under the seven published fuzz strategies, every tolerance policy on the same outputs
     mutation      mutants of right kernels under the oracle and the naive checks
     compiled      which mutants the compiler refuses, and which compile to the same code
+    equivalence   mutants that a written proof calls equivalent, on 1,000 unseen cases
 """
 
 from oracle.validation.bench import Bench, Job

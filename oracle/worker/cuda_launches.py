@@ -165,14 +165,22 @@ def _watch_waiting() -> None:
     stream, event = torch.cuda.Stream, torch.cuda.Event
     event.record = _recording(event.record)  # type: ignore[method-assign]
     for holder, name, whose in (
-        (stream, "wait_stream", lambda args: args[1].cuda_stream),
-        (stream, "synchronize", lambda args: args[0].cuda_stream),
-        (stream, "wait_event", lambda args: getattr(args[1], _RECORDED, None)),
-        (event, "wait", lambda args: getattr(args[0], _RECORDED, None)),
-        (event, "synchronize", lambda args: getattr(args[0], _RECORDED, None)),
-        (torch.cuda, "synchronize", lambda args: None),
+        (stream, "wait_stream", lambda self, stream: _handle(stream)),
+        (stream, "synchronize", lambda self: _handle(self)),
+        (stream, "wait_event", lambda self, event: _recorded(event)),
+        (event, "wait", lambda self, stream=None: _recorded(self)),
+        (event, "synchronize", lambda self: _recorded(self)),
+        (torch.cuda, "synchronize", lambda device=None: None),
     ):
         setattr(holder, name, _waiting(getattr(holder, name), whose))
+
+
+def _handle(stream: Any) -> int | None:
+    return getattr(stream, "cuda_stream", None)
+
+
+def _recorded(event: Any) -> int | None:
+    return getattr(event, _RECORDED, None)
 
 
 def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,19 +188,19 @@ def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def record(self: Any, stream: Any = None) -> Any:
         result = original(self, stream)
-        setattr(self, _RECORDED, stream.cuda_stream if stream is not None else _raw_stream())
+        setattr(self, _RECORDED, _raw_stream() if stream is None else _handle(stream))
         return result
 
     return record
 
 
-def _waiting(original: Callable[..., Any], whose: Callable[[Any], int | None]) -> Callable[..., Any]:
-    """A way of waiting; `whose` tells for which stream's work, None for everything (also where that is unknown)."""
+def _waiting(original: Callable[..., Any], whose: Callable[..., int | None]) -> Callable[..., Any]:
+    """A way of waiting; `whose`, called alike, tells for which stream's work, None for everything (also where that is
+    unknown)."""
 
     def wait(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        with suppress(IndexError, AttributeError):
-            streams.waited(whose(args))
+        streams.waited(whose(*args, **kwargs))
         return result
 
     return wait

@@ -55,9 +55,7 @@ class Policy:
     cpu_seconds: int = 3600
     shared_cache: bool = False  # compiled kernels are kept for further processes of the same candidate
     cache_bytes: int = 0  # all files of that cache, at most
-    makes_files: bool = (
-        False  # needs to make files, be it on the machine's disk; others do so in a file system of their own
-    )
+    makes_files: bool = False  # even where they lie on the machine's disk, for want of a file system of their own
     own_proc: bool = False  # needs to see itself in /proc under its own id (CUDA does), and to write there
 
 

@@ -24,6 +24,7 @@ from agentloop.errors import InfrastructureError, UsageError
 from agentloop.files import read_lines
 from agentloop.prompting import ARMS
 from agentloop.store import Store, read_config
+from tests.helpers import folders
 from tests.helpers.servers import Behaviour, ScriptedServer, refuses, serving
 from tests.helpers.sitting import StandInJudge, graded, known_tasks
 
@@ -82,14 +83,8 @@ def resumed(path: Path, **changes: Any) -> tuple[int, str]:
 
 
 def attempts(path: Path) -> list[dict[str, Any]]:
-    """Attempts without what time tells, by id."""
-    rows = read_lines(path / "attempts.jsonl")[0]
-    for row in rows:
-        del row["time"], row["timings"]
-        for stream in ("score", "feedback_verdict"):
-            if row[stream]:
-                del row[stream]["seconds"]
-    return sorted(rows, key=lambda row: row["attempt_id"])
+    """Attempts without what time tells, in the order of their ids."""
+    return [row for _, row in sorted(folders.attempts(path).items())]
 
 
 @pytest.fixture(autouse=True)

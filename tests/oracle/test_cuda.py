@@ -155,7 +155,14 @@ def test_work_on_a_stream_that_nobody_waits_for(gpu: Backend):
     side = "s = torch.cuda.Stream()\nwith torch.cuda.stream(s):\n    out = right(x)\n"
     (outcome,) = one(gpu, side + "return out")
     assert "late_write" in {finding.kind for finding in outcome.findings}, outcome
-    for waiting in ("torch.cuda.current_stream().wait_stream(s)", "s.synchronize()", "torch.cuda.synchronize()"):
+    for waiting in (
+        "torch.cuda.current_stream().wait_stream(s)",
+        "torch.cuda.current_stream().wait_stream(stream=s)",
+        "torch.cuda.current_stream().wait_event(event=s.record_event())",
+        "e = torch.cuda.Event()\ne.record(s)\ne.wait()",
+        "s.synchronize()",
+        "torch.cuda.synchronize()",
+    ):
         (outcome,) = one(gpu, side + waiting + "\nreturn out")
         assert (outcome.status, outcome.findings) == (RETURNED, ()), (waiting, outcome)
 

@@ -47,7 +47,8 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Any:
     elif isinstance(value, str) or value is None:
         yield path, value
     else:
-        yield path, json.dumps(json.loads(next(json_lines([{"v": value}])))["v"])
+        held = json.loads(next(json_lines([{"v": value}])))["v"]
+        yield path, held if isinstance(held, str) else json.dumps(held)
 
 
 def run(*arguments: str) -> str:
