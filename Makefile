@@ -27,8 +27,9 @@ demo: setup
 	@$(BIN)/agentloop run --model offline --tasks 'seed/*' --prompt-strategy zero_shot --feedback minimized \
 	  --rounds 3 --name demo-$$(date +%Y%m%d-%H%M%S)
 
+# Two processes, each file in one of them: a module's backend is started once.
 test: setup
-	$(BIN)/python -m pytest -m "not slow and not real_model"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not real_model"
 
 # Candidates must be contained whoever judges: as an ordinary user, and where namespaces are refused.
 test-hostile: setup

@@ -102,7 +102,8 @@ class Loop:
                 self._in_a_row["request", settings.called] = 0
                 found = extract(answer.text, task.entry)
                 attempt = await self.attempt(episode, round_, prompt, answer, found, shown)
-                self._in_a_row["judge", ""] = 0
+                if attempt.candidate_id is not None:  # an answer without code says nothing of the judge
+                    self._in_a_row["judge", ""] = 0
                 told = restore(attempt, "feedback")
                 if self.ends(episode, round_, attempt.naive, attempt.tiers_stated, told):
                     return

@@ -136,7 +136,8 @@ class Rescoring:
             if attempt.attempt_id not in self.store.attempts:
                 try:
                     progress.attempt(self.store.add(await self.again(attempt, judging)))
-                    self._in_a_row = 0
+                    if attempt.candidate_id is not None:  # an answer without code says nothing of the judge
+                        self._in_a_row = 0
                 except JudgeFailed as fault:
                     self.owe(attempt, fault, progress)
             progress.ended()

@@ -162,7 +162,6 @@ REFUSED = {
     "extra body list": (["--extra-body", "[]"], "--extra-body must be a JSON object"),
     "extra body taken": (["--extra-body", '{"n": 2}'], "--extra-body.*must not set n"),
     "config absent": (["--config", "/nowhere.toml"], "--config /nowhere.toml.*No such file"),
-    "base url of a recording": (["--model", "recorded:x", "--base-url", "http://h/v1"], "--base-url has no meaning"),
     "recording absent": (["--model", "recorded:/nowhere"], "recorded:/nowhere does not exist"),
     "recorded rounds": (["--model", "recorded:x", "--rounds", "2"], "--rounds must be 1"),
     "recorded label": (["--model", "recorded:x", "--label", "y"], "--label must be ''"),

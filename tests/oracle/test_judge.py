@@ -15,7 +15,7 @@ from oracle.backends import WorkerBackend
 from oracle.case import Replay
 from oracle.corpus import BUG, CONTROL, Kernel, kernels
 from oracle.errors import UsageError
-from oracle.judge import Judge
+from oracle.judge import Judge, Limits
 from oracle.naive import PROFILES
 from oracle.verdict import FAIL, PASS, Verdict
 
@@ -113,7 +113,8 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_file_that_is_no_kernel_fails_with_its_kind(backend: WorkerBackend, name: str):
     source, kind = BAD[name]
-    verdict = Judge(backend).judge(tasks()["seed/relu"], source, naive=False)
+    limits = Limits(call_seconds=1.0) if kind == "timeout" else None
+    verdict = Judge(backend, limits=limits).judge(tasks()["seed/relu"], source, naive=False)
     assert verdict.status == FAIL
     assert verdict.failure is not None
     assert verdict.failure.kind == kind
