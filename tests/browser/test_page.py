@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from playwright.sync_api import expect
 
 from agentloop.scoring import load_attempts
 from oracle.verdict import FAIL
@@ -51,11 +52,11 @@ def test_every_number_of_a_two_by_two_opens_that_many_episodes(simple: Path, ope
     page = open_page(simple)
     card = page.locator(".set-stated .card", has=page.get_by_text("gpuemu", exact=False)).first
     card.locator("td.illusion a").click()
-    page.wait_for_function("location.hash.includes('cell=pf')")
-    assert page.locator("#list tbody tr").count() == figures["illusions"]
+    expect(page.locator("#list tbody tr")).to_have_count(figures["illusions"])
+    assert "cell=pf" in page.url
     assert all("gpuemu" not in row[0] for row in rows(page))
     page.get_by_role("button", name="gpuemu pass, oracle fail").click()
-    assert page.locator("#list tbody tr").count() == len({a.episode_id for a in load_attempts(simple)})
+    expect(page.locator("#list tbody tr")).to_have_count(len({a.episode_id for a in load_attempts(simple)}))
 
 
 def test_tier_sets_are_chosen_by_a_click(simple: Path, open_page: Open) -> None:
@@ -87,9 +88,9 @@ def test_filters_and_sorting_live_in_the_address(folder: Path, open_page: Open) 
     page.wait_for_selector("body[data-ready]")
     assert rows(page) == before
     page.get_by_role("button", name="clear").click()
-    assert page.locator("#list tbody tr").count() == 100  # a page of rows; the rest on demand
+    expect(page.locator("#list tbody tr")).to_have_count(100)  # a page of rows; the rest on demand
     page.get_by_role("button", name="show more").click()
-    assert page.locator("#list tbody tr").count() > 100
+    expect(page.locator("#list tbody tr").nth(100)).to_be_attached()
 
 
 def test_an_episode_shows_all_that_is_known_of_it(folder: Path, open_page: Open) -> None:
@@ -140,10 +141,12 @@ def test_keys_alone_are_enough(folder: Path, open_page: Open) -> None:
     page.wait_for_selector("#round-0")
     second = page.url
     assert page.locator("#episode h1").inner_text().startswith(found[1][0])
+    shown = page.locator("#episode h1").inner_text()
     page.keyboard.press("j")
-    page.wait_for_function(f"location.href !== {json.dumps(second)}")
+    expect(page.locator("#episode h1")).not_to_have_text(shown)
     page.keyboard.press("k")
-    page.wait_for_function(f"location.href === {json.dumps(second)}")
+    expect(page.locator("#episode h1")).to_have_text(shown)
+    assert page.url == second
     page.keyboard.press("Escape")
     page.wait_for_selector("#overview:not([hidden])")
     assert rows(page) == found
@@ -166,7 +169,7 @@ def test_any_row_and_any_round_has_an_address(folder: Path, open_page: Open) -> 
         assert target.evaluate("e => e.matches(':target') && e.getBoundingClientRect().height > 0")
     page.evaluate("location.hash = '#2x2-model-a-zero_shot-geak-full'")
     page.wait_for_selector("#overview:not([hidden])")
-    assert page.locator(".set-full .card").first.is_visible()
+    expect(page.locator(".set-full .card").first).to_be_visible()
 
 
 def test_static_tables_sort(folder: Path, open_page: Open) -> None:
