@@ -34,6 +34,7 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NU
 _EXTRA = {
     "interpreter": {"TRITON_INTERPRET": "1"},
     "cuda": {},
+    "compiler": {},
 }
 _NOT_EXERCISED = {
     "interpreter": [
@@ -44,6 +45,7 @@ _NOT_EXERCISED = {
         "limits of registers and shared memory",
     ],
     "cuda": ["undefined lanes and reversed program order"],
+    "compiler": [],
 }
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
@@ -170,6 +172,8 @@ class WorkerBackend:
         self._closed = False
         self._numbers = itertools.count(1)
         self._candidates: dict[str, int] = {}
+        self._compiler: WorkerBackend | None = None
+        self._compiler_lock = threading.Lock()  # it starts for seconds, in which this backend serves others
         self._parent = WarmParent(name, self._without)
         self.layers = self._parent.layers
         self.isolation = [layer for layer, reason in self.layers.items() if not reason]
@@ -194,11 +198,25 @@ class WorkerBackend:
         with self._lock:
             return self._candidates.setdefault(candidate_id(source), len(self._candidates) + 1)
 
+    def compiler(self) -> WorkerBackend | None:
+        """Started when it is first asked for: many candidates fail before they are worth compiling."""
+        if self.name != "interpreter":
+            return None
+        with self._compiler_lock:
+            if self._closed:
+                raise InfrastructureError(f"the {self.name} backend is closed")
+            if self._compiler is None:
+                self._compiler = WorkerBackend("compiler", self._without, allow_unsafe=True)
+            return self._compiler
+
     def close(self) -> None:
         """End every open session; a judgement that is under way in another thread gets InfrastructureError."""
         with self._lock:
             self._closed = True
             self._parent.close()
+        with self._compiler_lock:
+            if self._compiler is not None:
+                self._compiler.close()
 
     def _refuse_unsafe(self) -> None:
         missing = missing_protection(self.isolation, POLICIES[self.name])

@@ -7,7 +7,6 @@ a pass: the judge itself empties the kernels and compares bytes, and itself comp
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from oracle.case import Case
@@ -17,7 +16,7 @@ from oracle.runner import Runner, Trial
 from oracle.verdict import Failure
 
 COMPARE, REFRESHED, REPEATED = "compare", "refreshed", "repeated"
-REVERSED, LANES, EMPTIED = "reversed", "lanes", "emptied"
+REVERSED, LANES, EMPTIED, COMPILED = "reversed", "lanes", "emptied", "compiled"
 CONFIG = "config-"  # with a number: that autotune configuration
 CONFIGS = 4  # configurations judged, at most
 _ORDERS = {"interpreter": (REVERSED, LANES)}  # what only a backend that decides order and lanes itself can examine
@@ -31,6 +30,7 @@ class Breach:
     failure: Failure
     case: Case
     check: str
+    before: tuple[Case, ...] = ()  # calls that its process had seen
 
 
 def run_check(runner: Runner, case: Case, check: str) -> Trial:
@@ -53,6 +53,8 @@ def run_check(runner: Runner, case: Case, check: str) -> Trial:
         return runner.run(case, config=int(check.removeprefix(CONFIG)))
     if check == EMPTIED:
         return _unused(runner, case)
+    if check == COMPILED:
+        return runner.compile(case)
     if check != COMPARE:
         raise UsageError(f"TOKEN names the examination {check!r}, which this oracle does not have")
     return runner.run(case)
@@ -73,9 +75,10 @@ def examine(runner: Runner, passed: list[Trial], *, only_unused: bool = False) -
     checks = () if only_unused else (REFRESHED, REPEATED, *others, *_ORDERS.get(runner.backend.name, ()))
     for check in checks:
         for case in middle if check == REFRESHED else sample:
+            before = () if check == REFRESHED else tuple(runner.history)
             trial = run_check(runner, case, check)
             if trial.failure is not None:
-                breaches.append(Breach(trial.failure, case, check))
+                breaches.append(Breach(trial.failure, case, check, before))
                 break
     breach = _unused_kernel(runner, [t for t in telling if not t.expected.constant()])
     if breach is not None:
@@ -148,33 +151,3 @@ def _unused_failure(tier: str) -> Failure:
 def _outcome_bytes(trial: Trial) -> object:
     """What a call left behind: status, output bytes and the bytes of inputs (a mutated argument is an output)."""
     return (trial.outcome.status, trial.output_bytes, tuple(storage.tobytes() for storage in trial.outcome.storages))
-
-
-def attribute(runner: Runner, trial: Trial, repeat: Callable[[Case], Trial]) -> tuple[Failure, tuple[Case, ...]]:
-    """Whether a failure needs the calls before it. Returns the failure, and the shortest sequence found that shows it.
-
-    A case that fails in a fresh process stands alone. Otherwise the calls before it are replayed from the nearest back;
-    the failure is `stale_result` if the output repeats an earlier answer, else `nondeterministic` where no sequence
-    shows it again, else it keeps its kind with the sequence beside it.
-    """
-    assert trial.failure is not None
-    before = runner.history[:-1]
-    earlier = trial.output_bytes
-    runner.fresh()
-    alone = repeat(trial.case)
-    if alone.failure is not None:
-        return trial.failure, ()
-    length = 1
-    while length <= len(before):
-        sequence = before[-length:]
-        runner.fresh()
-        outputs = [repeat(case).output_bytes for case in sequence]
-        again = repeat(trial.case)
-        if again.failure is not None:
-            stale = again.output_bytes in outputs and bool(earlier)
-            kind = "stale_result" if stale else trial.failure.kind
-            message = f"only after {length} earlier call{'s' if length > 1 else ''}: {trial.failure.message}"
-            return Failure(kind, trial.failure.tier, message, trial.failure.detail), tuple(sequence)
-        length = length * 2 if length * 2 <= len(before) or length == len(before) else len(before)
-    message = f"a fresh process gives the right result on the same input; before: {trial.failure.message}"
-    return Failure("nondeterministic", trial.failure.tier, message), tuple(before)

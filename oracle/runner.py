@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from oracle.case import Case
 from oracle.clock import spending
 from oracle.compare import Comparison, compare
+from oracle.compile_gate import Answer, Gate
 from oracle.inputs import Inputs, build
 from oracle.reference import Expected, ReferenceCache
 from oracle.schema import Task
@@ -58,13 +59,18 @@ class Runner:
         forbid: frozenset[str] = frozenset(),
         timeout: float = 30.0,
         noop: bool = False,
+        answers: dict[str, Answer] | None = None,
     ) -> None:
+        """`answers`: what the compiler has said of this source's calls, kept by whoever asks more than once."""
         self.backend, self.task, self.source = backend, task, source
         self.references, self.tolerance, self.forbid = references, tolerance, forbid
         self.timeout, self.noop = timeout, noop
         self.executions = 0
         self.history: list[Case] = []  # calls the live session has seen, in order
+        self.earlier: tuple[Case, ...] = ()  # those that the session of the last call had seen before it
         self._session: Session | None = None
+        self._answers = {} if answers is None else answers
+        self._gate: Gate | None = None
 
     def __enter__(self) -> Runner:
         return self
@@ -76,7 +82,9 @@ class Runner:
         """Kill the session, if any; the next run opens a fresh one."""
         if self._session is not None:
             self._session.close()
-        self._session = None
+        if self._gate is not None:
+            self._gate.close()
+        self._session = self._gate = None
         self.history = []
 
     def fresh(self) -> Runner:
@@ -88,19 +96,38 @@ class Runner:
         self, case: Case, *, reverse: bool = False, poison: int = 0, fill_lanes: bool = False, config: int = 0
     ) -> Trial:
         """Execute one case and judge it. Raises InfrastructureError for our own trouble, never for the candidate's."""
-        with spending("inputs"):
-            inputs = build(self.task, case)
-        with spending("reference"):
-            expected = self.references.get(self.task, inputs)
+        inputs, expected = self._prepared(case)
         call = replace(inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes), config=config)
         outcome = self._call(case, call, self.timeout)
         if outcome.status in (TIMEOUT, MEMORY) and self.backend.name == "cuda" and not self.noop:
             outcome = self._call(case, call, PATIENCE * self.timeout)
         return self._examine(case, inputs, expected, outcome)
 
+    def compile(self, case: Case) -> Trial:
+        """Ask the compiler about a case (`oracle.compile_gate`): the trial fails if it refuses a kernel. Nothing is asked
+        on a backend that compiles anyway, and what the compiler could not be asked is no failure."""
+        inputs, expected = self._prepared(case)
+        answer = self.ask_compiler(inputs)
+        self.executions += 1
+        failure = Failure("compile_error", case.tier, answer.refusal) if answer.refusal else None
+        outcome = Outcome(RAISED, error_kind="compile_error", message=answer.refusal)
+        return Trial(case, inputs, expected, outcome, None, failure, unjudged=answer.absent or answer.unseen)
+
+    def ask_compiler(self, inputs: Inputs) -> Answer:
+        if self._gate is None:
+            self._gate = Gate(self.backend, self.source, self.task.entry, self._answers)
+        return self._gate.ask(inputs)
+
+    def _prepared(self, case: Case) -> tuple[Inputs, Expected]:
+        with spending("inputs"):
+            inputs = build(self.task, case)
+        with spending("reference"):
+            return inputs, self.references.get(self.task, inputs)
+
     def _call(self, case: Case, call: Call, timeout: float) -> Outcome:
         if self._session is None:
             self._session = self.backend.open(self.source, self.task.entry, noop=self.noop)
+        self.earlier = tuple(self.history)
         self.history.append(case)
         outcome = self._session.call(call, timeout=timeout)
         self.executions += 1

@@ -44,18 +44,23 @@ def _beyond(x_ptr, n):
 
 
 def check_version() -> None:
-    """Before anything is patched. Raises InfrastructureError."""
+    """Before anything is patched, in a process that interprets. Raises InfrastructureError."""
     import triton.runtime.interpreter as stock
 
-    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
-    if not SUPPORTED[0] <= version < SUPPORTED[1]:
-        low, high = (".".join(map(str, bound)) for bound in SUPPORTED)
-        raise InfrastructureError(f"triton {triton.__version__} is not supported: install triton>={low},<{high}")
+    check_supported()
     if not isinstance(tl.sum, stock.InterpretedFunction):
         raise InfrastructureError("set TRITON_INTERPRET=1 before triton is imported")
     missing = [name for name in _NEEDED.split() if not hasattr(stock, name)]
     if missing:
         raise InfrastructureError(f"triton {triton.__version__} has no {', '.join(missing)} in its interpreter")
+
+
+def check_supported() -> None:
+    """Whether this Triton is one that this package was tried with. Raises InfrastructureError."""
+    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    if not SUPPORTED[0] <= version < SUPPORTED[1]:
+        low, high = (".".join(map(str, bound)) for bound in SUPPORTED)
+        raise InfrastructureError(f"triton {triton.__version__} is not supported: install triton>={low},<{high}")
 
 
 def check_behaviour() -> None:

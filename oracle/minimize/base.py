@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Callable, Generator
 from typing import TypeAlias
 
@@ -26,10 +28,13 @@ class Shrinker:
 
 
 class Search:
-    """The simplest failing case so far, and how many executions are left. No case is executed twice."""
+    """The simplest failing case so far, how many executions are left and until when. No case is executed twice."""
 
-    def __init__(self, case: Case, failing: Callable[[Case], object], budget: int) -> None:
+    def __init__(
+        self, case: Case, failing: Callable[[Case], object], budget: int, seconds: float | None = None
+    ) -> None:
         self.best, self.failing, self.left = case, failing, budget
+        self.deadline = math.inf if seconds is None else time.monotonic() + seconds
         self.seen: dict[str, bool] = {}
 
     def start(self) -> bool:
@@ -38,11 +43,11 @@ class Search:
         self.seen[_key(self.best)] = bool(self.failing(self.best))
         return self.seen[_key(self.best)]
 
-    def run(self, shrinker: Shrinker) -> None:
-        """Offer all candidates of a shrinker, or as many as the budget allows."""
+    def run(self, shrinker: Shrinker, reserved: int = 0) -> None:
+        """Offer all candidates of a shrinker, or as many as the budget allows; `reserved` executions are left over."""
         steps = shrinker.candidates(self.best)
         fails = None
-        while self.left > 0:
+        while self.left > reserved and time.monotonic() < self.deadline:
             try:
                 case = next(steps) if fails is None else steps.send(fails)
             except StopIteration:

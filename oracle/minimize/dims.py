@@ -6,6 +6,7 @@ from math import gcd
 
 from oracle.case import Case
 from oracle.minimize.base import Candidates, Shrinker
+from oracle.minimize.values import ELEMENT_LIMIT, elements
 
 
 class Dims(Shrinker):
@@ -26,6 +27,10 @@ class Dims(Shrinker):
                 stuck.append(name)
         for name in stuck:
             case = yield from self._smallest(case, name)
+
+    def _values_matter(self, case: Case) -> bool:
+        """Whether `Trim` is better at what is left: it keeps values, but has to write them out."""
+        return case.regime != "zeros" and elements(self.task, case) <= ELEMENT_LIMIT
 
     def _step(self, name: str) -> int:
         dim = self.task.dims[name]
@@ -54,8 +59,9 @@ class Dims(Shrinker):
             else:
                 low = middle
         passing, failing = sizes[low] // step, sizes[top] // step
-        if failing * step != sizes[top]:
-            return _resized(case, name, sizes[top])
+        found = _resized(case, name, sizes[top])
+        if failing * step != sizes[top] or self._values_matter(found):
+            return found
         ask = failing - 1
         while failing - passing > 1:
             if (yield _resized(case, name, ask * step)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ from oracle.compare import plain
 from oracle.errors import UsageError
 from oracle.inputs import build
 from oracle.minimize.base import Candidates, Shrinker
+from oracle.schema import Task
 
 ELEMENT_LIMIT = 1024  # of all tensors: more is neither readable nor quick
 
@@ -27,7 +29,7 @@ class Values(Shrinker):
 
     def candidates(self, case: Case) -> Candidates:
         try:
-            arrays = self._drawn(case)
+            arrays = drawn(self.task, case)
         except UsageError:
             return
         if not 0 < sum(map(len, arrays.values())) <= ELEMENT_LIMIT:
@@ -42,15 +44,6 @@ class Values(Shrinker):
             arrays = yield from self._tensor(case, arrays, name)
         for name in arrays:
             arrays = yield from self._elements(case, arrays, name)
-
-    def _drawn(self, case: Case) -> Arrays:
-        inputs = build(self.task, case)
-        given = {tensor.name for tensor in inputs.form.tensors if tensor.values != "out"}
-        return {
-            buffer.name: [plain(value) for value in buffer.values().reshape(-1)]
-            for buffer in inputs.tensors
-            if buffer.name in given
-        }
 
     def _fills(self) -> tuple[int, ...]:
         return (0, 1) if "zeros" in self.task.regimes else (1,)
@@ -89,9 +82,27 @@ class Values(Shrinker):
             return
         yield from self._fills()
         if isinstance(value, float) and np.isfinite(value):
-            for whole in (-1.0, float(np.rint(value))):
-                if abs(whole) <= 2**8 and _rank(whole) < _rank(value):  # exact in every dtype
+            power = float(np.copysign(2.0 ** np.rint(np.log2(abs(value))), value)) if value else value
+            for whole in dict.fromkeys((-1.0, float(np.rint(value)), power)):
+                if _exact(whole) and _rank(whole) < _rank(value):
                     yield whole
+
+
+def elements(task: Task, case: Case) -> int:
+    """How many values the case's tensors hold, destination arguments left out."""
+    tensors = task.form(case.form).tensors
+    return sum(prod(tensor.sizes(case.dims)) for tensor in tensors if tensor.values != "out")
+
+
+def drawn(task: Task, case: Case) -> Arrays:
+    """The values of a case as explicit ones, destination arguments left out. Raises UsageError as `build`."""
+    inputs = build(task, case)
+    given = {tensor.name for tensor in inputs.form.tensors if tensor.values != "out"}
+    return {
+        buffer.name: [plain(value) for value in buffer.values().reshape(-1)]
+        for buffer in inputs.tensors
+        if buffer.name in given
+    }
 
 
 def _with(arrays: Arrays, name: str, places: Any, fill: Any) -> Arrays:
@@ -117,8 +128,16 @@ def _simple(value: Any) -> bool:
     return value in (0, 1)
 
 
-def _rank(value: Any) -> tuple[bool, float]:
-    """Order of simplicity: 0, 1, −1, further whole numbers, fractions, non-finite."""
+def _exact(value: float) -> bool:
+    """Whether every dtype holds the value: few bits, and not beyond float16 unless it is a power of two."""
+    mantissa, _ = np.frexp(abs(value))
+    return float(mantissa * 2**8).is_integer()
+
+
+def _rank(value: Any) -> tuple[bool, float, float]:
+    """Order of simplicity: 0, 1, −1, further whole numbers (powers of two first from 256 on), fractions, non-finite."""
     if isinstance(value, str):
-        return (True, np.inf)
-    return (value != int(value), abs(value) + (0.5 if value < 0 else 0.0))
+        return (True, np.inf, np.inf)
+    size = abs(value) + (0.5 if value < 0 else 0.0)
+    round_number = size < 2**8 or np.frexp(abs(value))[0] == 0.5
+    return (value != int(value), 0.0 if round_number else 1.0, size)

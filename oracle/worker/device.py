@@ -10,7 +10,11 @@ from typing import Any, Protocol
 
 from oracle.worker.isolation import Policy
 
-MODULES = {"interpreter": "oracle.worker.interpreted", "cuda": "oracle.worker.cuda"}  # each with `DEVICE`
+MODULES = {  # each with `DEVICE`
+    "interpreter": "oracle.worker.interpreted",
+    "cuda": "oracle.worker.cuda",
+    "compiler": "oracle.compile_gate.device",
+}
 
 
 @dataclass(frozen=True)

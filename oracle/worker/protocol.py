@@ -146,4 +146,9 @@ class Backend(Protocol):
         `noop`: the source is one whose kernels the judge emptied; only for bookkeeping."""
         ...
 
+    def compiler(self) -> Backend | None:
+        """A backend on which launches compile and run nothing (`oracle.compile_gate`), None where this one compiles
+        itself. Closed with this one. Raises InfrastructureError where it does not start."""
+        ...
+
     def close(self) -> None: ...

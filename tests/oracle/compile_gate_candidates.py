@@ -103,6 +103,56 @@ def too_large(x):
     large_kernel[(1,)](x.new_empty(64 * 1024), x.new_empty(64 * 64), M=64, K=1024)
 
 
+@triton.jit
+def scalar_kernel(x, n):
+    tl.store(x, n.to(tl.float32))
+
+
+def size_one(x):
+    """The compiler makes a constant of an argument that is 1, and a constant has no `to`."""
+    scalar_kernel[(1,)](x, x.shape[0])
+
+
+@triton.jit
+def transposed_kernel(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tile = tl.load(x + i[:, None] * N + i[None, :])
+    tl.store(out + i[:, None] * N + i[None, :], tl.trans(tile))
+
+
+def fits(x):
+    transposed_kernel[(1,)](x.new_empty(64 * 64), x.new_empty(64 * 64), N=64)
+
+
+def wide_row(x):
+    """A row of 65536 elements: large, and no shared memory."""
+    out = torch.empty_like(x)
+    right_kernel[(1,)](x, out, x.numel(), B=65536)
+
+
+def reads_result(x):
+    """What kernels computed decides on the next launch: it is unknown here, and nothing may be said of it."""
+    out = torch.empty_like(x)
+    right_kernel[(1,)](x, out, x.numel(), B=32)
+    if not out.sum().item() > 0:
+        block_if_kernel[(1,)](out, B=8)
+
+
+def reads_input(x):
+    if x.sum().item() > -1e30:
+        block_if_kernel[(1,)](x, B=8)
+
+
+def slow(x):
+    import time
+
+    time.sleep(30)
+
+
+def many_warps(x):
+    right_kernel[(1,)](x, torch.empty_like(x), x.numel(), B=32, num_warps=3)
+
+
 def raises(x):
     right(x)
     raise ValueError("host code's own")

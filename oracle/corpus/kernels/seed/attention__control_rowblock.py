@@ -1,4 +1,4 @@
-"""Attention of one head, softmax(q·kᵀ/√D)·v: all keys of a tile of queries at once."""
+"""Attention of one head, softmax(q·kᵀ/√D)·v: the keys twice, for each row's maximum and then for weights under it."""
 
 import math
 
@@ -28,19 +28,30 @@ def _attention(
     BLOCK_D: tl.constexpr,
 ):
     rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-    keys = tl.arange(0, BLOCK_N).to(tl.int64)
     dims = tl.arange(0, BLOCK_D).to(tl.int64)
     q_mask = (rows < M)[:, None] & (dims < D)[None, :]
-    k_mask = (keys < N)[:, None] & (dims < D)[None, :]
     q = tl.load(q_ptr + rows[:, None] * q_m + dims[None, :] * q_d, mask=q_mask, other=0.0).to(tl.float32)
-    k = tl.load(k_ptr + keys[:, None] * k_n + dims[None, :] * k_d, mask=k_mask, other=0.0).to(tl.float32)
-    v = tl.load(v_ptr + keys[:, None] * v_n + dims[None, :] * v_d, mask=k_mask, other=0.0).to(tl.float32)
-    scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-    scores = tl.where((keys < N)[None, :], scores, float("-inf"))
-    weight = tl.exp(scores - tl.max(scores, axis=1)[:, None])
-    weight = weight / tl.sum(weight, axis=1)[:, None]
-    y = tl.dot(weight, v, input_precision="ieee")
-    tl.store(out_ptr + rows[:, None] * D + dims[None, :], y, mask=q_mask)
+    top = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    for start in range(0, N, BLOCK_N):
+        keys = start + tl.arange(0, BLOCK_N).to(tl.int64)
+        k_mask = (keys < N)[:, None] & (dims < D)[None, :]
+        k = tl.load(k_ptr + keys[:, None] * k_n + dims[None, :] * k_d, mask=k_mask, other=0.0).to(tl.float32)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        scores = tl.where((keys < N)[None, :], scores, float("-inf"))
+        top = tl.maximum(top, tl.max(scores, axis=1))
+    total = tl.zeros((BLOCK_M,), tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
+    for start in range(0, N, BLOCK_N):
+        keys = start + tl.arange(0, BLOCK_N).to(tl.int64)
+        k_mask = (keys < N)[:, None] & (dims < D)[None, :]
+        k = tl.load(k_ptr + keys[:, None] * k_n + dims[None, :] * k_d, mask=k_mask, other=0.0).to(tl.float32)
+        v = tl.load(v_ptr + keys[:, None] * v_n + dims[None, :] * v_d, mask=k_mask, other=0.0).to(tl.float32)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        scores = tl.where((keys < N)[None, :], scores, float("-inf"))
+        weight = tl.exp(scores - top[:, None])
+        total += tl.sum(weight, axis=1)
+        acc += tl.dot(weight, v, input_precision="ieee")
+    tl.store(out_ptr + rows[:, None] * D + dims[None, :], acc / total[:, None], mask=q_mask)
 
 
 def attention(q, k, v):
@@ -49,7 +60,7 @@ def attention(q, k, v):
     if q.numel() == 0 or N == 0:
         return torch.zeros((M, D), dtype=q.dtype, device=q.device)
     out = torch.empty((M, D), dtype=q.dtype, device=q.device)
-    block_n = max(16, triton.next_power_of_2(N))
+    block_n = min(64, max(16, triton.next_power_of_2(N)))
     block_d = max(16, triton.next_power_of_2(D))
     _attention[(triton.cdiv(M, 16),)](
         q,
