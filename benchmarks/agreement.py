@@ -55,7 +55,7 @@ def items(options: argparse.Namespace) -> list[Item]:
 
         groups.append([Item("corpus", f"{k.suite}-{k.name}", k.task, k.label, k.source) for k in kernels()])
     if options.answers:
-        groups.append(list(_answers(Path(options.answers))))
+        groups.append(list(answers(Path(options.answers))))
     if options.only:
         groups = [[item for item in group if options.only in item.key] for group in groups]
     return [item for turn in zip_longest(*groups) for item in turn if item is not None]
@@ -68,16 +68,16 @@ def _folder(folder: Path) -> Iterator[Item]:
         yield Item("kernels", entry["file"].removesuffix(".py"), f"ops/{entry['op']}", entry["label"], source)
 
 
-def _answers(folder: Path) -> Iterator[Item]:
+def answers(folder: Path) -> Iterator[Item]:
     from agentloop.content import load_tasks
     from agentloop.extraction import extract
 
     tasks = load_tasks()
     names = [json.loads(line)["task"] for line in (folder / "tasks.jsonl").read_text().splitlines()]
-    answers = {p.stem.removeprefix("answers-"): p.read_text().splitlines() for p in folder.glob("answers-*.jsonl")}
+    lines_of = {p.stem.removeprefix("answers-"): p.read_text().splitlines() for p in folder.glob("answers-*.jsonl")}
     for index, name in enumerate(names):
         task = tasks[f"tritonbench_t/{name}"]
-        for model, lines in sorted(answers.items()):
+        for model, lines in sorted(lines_of.items()):
             source = extract(json.loads(lines[index])["predict"], task.entry).source
             if source is not None:
                 yield Item("answers", f"{model}-{name}", task.id, "", source, forbid=False)

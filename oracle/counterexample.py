@@ -69,7 +69,6 @@ def _shrunk(runner: Runner, found: Trial, check: str, kind: str) -> Trial:
         shown.append(trial)
         return fails(trial)
 
-    runner.fresh()
     with suppress(NotFailing), spending("minimize"):
         case = minimize(
             found.case,

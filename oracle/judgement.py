@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,17 @@ def fail_everywhere(verdict: Verdict, failure: Failure) -> None:
         verdict.failures[tier] = replace(failure, tier=tier)
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """A failing trial, the examination that made it and the calls before it: all that its process had seen, or, once the
+    failure is `attributed`, the fewest that show it."""
+
+    trial: Trial
+    check: str = COMPARE
+    before: tuple[Case, ...] = ()
+    attributed: bool = False
+
+
 class Judgement:
     """A plain accumulation into one verdict."""
 
@@ -40,7 +51,8 @@ class Judgement:
         self.judge, self.runner, self.verdict = judge, runner, verdict
         self.stream, self.exclude, self.minimized = stream, exclude, minimized
         self.passed: list[Trial] = []
-        self.evidence: dict[str, tuple[Trial, str, tuple[Case, ...]]] = {}  # first failure by tier: trial, check, calls
+        self.evidence: dict[str, Evidence] = {}  # of the first failure of each tier
+        self.alone: set[str] = set()  # kinds of which a failure has been seen to need no earlier call
         self.timeouts = 0
         self.launches = 0
         self.deadline = time.monotonic() + judge.limits.total_seconds
@@ -95,7 +107,7 @@ class Judgement:
             fail_everywhere(self.verdict, failure)
             return False
         if failure.kind == "timeout" and self.judge.backend.name == "cuda" and trial.case.tier != "base":
-            self._book(failure, trial, COMPARE, ())
+            self._book(failure, Evidence(trial))
             self.timeouts += 1
             return self.timeouts < self.judge.limits.timeouts or self._give_up(cases)
         if failure.kind == "timeout" and not self._slow_everywhere(trial, cases):
@@ -105,13 +117,22 @@ class Judgement:
         if failure.kind == "timeout":
             fail_everywhere(self.verdict, failure)
             return False
-        before: tuple[Case, ...] = ()
-        if failure.tier not in self.evidence:
-            failure, before = attribute(self.runner, trial, self.runner.earlier)
-        self._book(failure, trial, COMPARE, before)
+        evidence = Evidence(trial, before=self.runner.earlier)
+        if failure.tier not in self.evidence and failure.kind not in self.alone:
+            failure, evidence = self._attributed(failure, evidence)
+        self._book(failure, evidence)
         return True
 
-    def _book(self, failure: Failure, trial: Trial, check: str, before: tuple[Case, ...]) -> None:
+    def _attributed(self, failure: Failure, evidence: Evidence) -> tuple[Failure, Evidence]:
+        """What the calls before have to do with a failure. Each search starts processes: once one failure of a kind is
+        seen to need no earlier call, others of that kind are searched only if they are the one that is named."""
+        trial = replace(evidence.trial, failure=failure)
+        found, before = attribute(self.runner, trial, evidence.before, evidence.check)
+        if not before:
+            self.alone.add(failure.kind)
+        return found, replace(evidence, trial=replace(trial, failure=found), before=before, attributed=True)
+
+    def _book(self, failure: Failure, evidence: Evidence) -> None:
         tier = failure.tier
         self.verdict.tiers[tier] = FAIL
         self.verdict.cases_failed[tier] = self.verdict.cases_failed.get(tier, 0) + 1
@@ -123,7 +144,7 @@ class Judgement:
                 self.reached = (
                     f"not judged to its end: after a failure {self.judge.limits.failed_seconds:.0f} s are left"
                 )
-        self.evidence.setdefault(tier, (replace(trial, failure=failure), check, before))
+        self.evidence.setdefault(tier, replace(evidence, trial=replace(evidence.trial, failure=failure)))
 
     def _slow_everywhere(self, trial: Trial, cases: Sequence[Case]) -> bool:
         """On the interpreter a timeout is the candidate's only if its smallest case times out too; on a GPU it always is
@@ -149,7 +170,7 @@ class Judgement:
         cases that passed say nothing then; the rest is asked only of a candidate that passes its domain."""
         first = next(trial for trial in self.passed if not trial.empty)
         if self.launches == 0:
-            self._book(no_launch(first.case.tier), first, COMPARE, ())
+            self._book(no_launch(first.case.tier), Evidence(first))
             self._fail_rest(no_launch("base"))
             return
         whole = self.verdict.status == PASS
@@ -159,7 +180,7 @@ class Judgement:
             self.verdict.tiers.setdefault("portability", PASS)
         for breach in breaches:
             trial = next(trial for trial in self.passed if trial.case == breach.case)
-            self._book(breach.failure, trial, breach.check, breach.before)
+            self._book(breach.failure, Evidence(trial, breach.check, breach.before))
             if breach.failure.kind == "unused_kernel":
                 self._fail_rest(breach.failure)
 
@@ -180,7 +201,7 @@ class Judgement:
                 continue
             answer = self.runner.ask_compiler(trial.inputs)
             if answer.refusal:
-                self._book(Failure("compile_error", trial.case.tier, answer.refusal), trial, COMPILED, ())
+                self._book(Failure("compile_error", trial.case.tier, answer.refusal), Evidence(trial, COMPILED))
             elif answer.absent:
                 self._unjudged(trial.case.tier, answer.absent)
             if answer.unseen and answer.unseen not in unseen:
@@ -193,11 +214,10 @@ class Judgement:
         tier = next((tier for tier in TIERS if tier in domain and tier in self.evidence), None)
         if tier is None:
             return
-        trial, check, before = self.evidence[tier]
-        failure = self.verdict.failures[tier]
-        if before and check != COMPARE:
-            failure, before = attribute(self.runner, trial, before, check)
+        failure, evidence = self.verdict.failures[tier], self.evidence[tier]
+        if not evidence.attributed:
+            failure, evidence = self._attributed(failure, evidence)
             self.verdict.failures[tier] = failure
         self.verdict.counterexample = counterexample(
-            self.runner, trial, check, before, failure.kind, shrink=self.minimized
+            self.runner, evidence.trial, evidence.check, evidence.before, failure.kind, shrink=self.minimized
         )
