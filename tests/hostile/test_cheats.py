@@ -24,6 +24,7 @@ PLACES = ("/tmp", "/dev/shm", "~", "~/.triton", torch.__path__[0], os.path.dirna
 
 @pytest.fixture(scope="module")
 def judge(backend: WorkerBackend) -> Judge:
+    backend.compiler()  # started when it is first asked for, and kept
     return Judge(backend, domain="core", limit=8, limits=Limits(call_seconds=1.5))
 
 
@@ -56,7 +57,9 @@ def test_a_cheat_has_its_verdict_and_leaves_nothing(judge: Judge, backend: Worke
     verdict = judge.judge(tasks()[cheat.task], cheat.source, naive=False, minimized=False)
     failure = verdict.failure
     assert (verdict.status, failure.kind if failure else "") == (FAIL if cheat.kind else PASS, cheat.kind), failure
-    nothing_left(backend)
+    for engine in (backend, backend.compiler()):
+        assert engine is not None
+        nothing_left(engine)
     assert world() == before
     assert os.environ["OPENAI_API_KEY"] == SECRET
 
