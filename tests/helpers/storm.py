@@ -75,7 +75,7 @@ class Scene:
 
 SCENES = {
     "quick": Scene(graded, 0.004, "seed/*", 9, 300),
-    "sample": Scene(graded, 0.004, "seed/relu,seed/gelu", 7, 30, 0.4),
+    "sample": Scene(graded, 0.004, "seed/relu,seed/gelu", 7, 30, 0.1),
     "real": Scene(kernels, None, "seed/gelu,seed/silu,seed/leaky_relu", 44, 300, 10.0),
 }
 
