@@ -12,6 +12,7 @@ import types
 from dataclasses import dataclass
 from typing import Any
 
+from triton.compiler.compiler import compile as triton_compile
 from triton.compiler.errors import CompilationError
 from triton.runtime.errors import InterpreterError, OutOfResources, PTXASError
 
@@ -19,6 +20,7 @@ from oracle.interpreter.errors import OutOfBounds
 from oracle.worker.outputs import _name
 
 NAME = "candidate"
+_COMPILE = triton_compile.__code__
 _MESSAGE, _TRACEBACK, _FRAMES = 500, 4000, 20
 _TRUSTED = ("builtins", "torch", "triton", "numpy", "oracle", "importlib", "ast")
 _PLAIN = (str, int, float, bool, bytes, type(None))
@@ -120,7 +122,15 @@ def safe_text(error: BaseException) -> str:
 
 
 def _is_compiler_error(error: BaseException) -> bool:
-    return isinstance(error, (CompilationError, OutOfResources, PTXASError))
+    return isinstance(error, (CompilationError, OutOfResources, PTXASError)) or _while_compiling(error)
+
+
+def _while_compiling(error: BaseException) -> bool:
+    """Whether it came out of Triton's compiler, whose passes raise bare RuntimeErrors."""
+    step = error.__traceback__
+    while step is not None and step.tb_frame.f_code is not _COMPILE:
+        step = step.tb_next
+    return step is not None
 
 
 def _one_line(text: str) -> str:

@@ -10,21 +10,23 @@ def _softmax(x_ptr, out_ptr, n_rows, n_cols, BLOCK_R: tl.constexpr, BLOCK_N: tl.
     rows = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)
     live = (rows < n_rows)[:, None]
     start_ptr = x_ptr + rows[:, None] * n_cols
-    top = tl.full((BLOCK_R,), float("-inf"), tl.float32)
+    top = tl.full((BLOCK_R, BLOCK_N), float("-inf"), tl.float32)
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)[None, :]
         x = tl.load(start_ptr + cols, mask=live & (cols < n_cols), other=0.0).to(tl.float32)
-        top = tl.maximum(top, tl.max(x, axis=1))
-    total = tl.zeros((BLOCK_R,), tl.float32)
+        top = tl.maximum(top, x)
+    top = tl.max(top, axis=1)[:, None]
+    total = tl.zeros((BLOCK_R, BLOCK_N), tl.float32)
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)[None, :]
         x = tl.load(start_ptr + cols, mask=live & (cols < n_cols), other=0.0).to(tl.float32)
-        total += tl.sum(tl.exp(x - top[:, None]), axis=1)
+        total += tl.exp(x - top)
+    total = tl.sum(total, axis=1)[:, None]
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)[None, :]
         mask = live & (cols < n_cols)
         x = tl.load(start_ptr + cols, mask=mask).to(tl.float32)
-        y = tl.exp(x - top[:, None]) / total[:, None]
+        y = tl.exp(x - top) / total
         tl.store(out_ptr + rows[:, None] * n_cols + cols, y, mask=mask)
 
 
