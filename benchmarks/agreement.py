@@ -189,7 +189,7 @@ def table(rows: list[dict[str, Any]]) -> None:
             for backend in BACKENDS:
                 print(f"    {backend:12} {_described(pair[backend])}")
     for backend in BACKENDS:
-        seconds = sorted(row["seconds"] for row in rows if row["backend"] == backend)
+        seconds = sorted(row["seconds"] for row in rows if row["backend"] == backend and row["seconds"] is not None)
         if seconds:
             middle, high = seconds[len(seconds) // 2], seconds[int(0.9 * (len(seconds) - 1))]
             print(f"\n{backend}: {len(seconds)} kernels, seconds each: median {middle:.1f}, 90% {high:.1f}", end="")
