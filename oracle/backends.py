@@ -185,12 +185,12 @@ class WorkerBackend:
 
     def open(self, source: str, entry: str, *, noop: bool = False) -> Session:
         for _ in range(2):
-            try:
-                with spending("start"):
-                    parent = self._live_parent()
+            with spending("start"):
+                parent = self._live_parent()
+                try:
                     return parent.order(next(self._numbers), self._candidate(source), source, entry)
-            except OSError:
-                continue  # it ended just now; the next one is new
+                except OSError:  # it is ending; the next one is new
+                    parent.close()
         raise InfrastructureError("the worker process ends as soon as it starts")
 
     def _candidate(self, source: str) -> int:

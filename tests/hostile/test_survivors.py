@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -112,3 +113,15 @@ def test_judgements_outlive_the_warm_parent(unfiltered: WorkerBackend):
     assert [verdict.status for verdict in verdicts] == [PASS, PASS]
     assert unfiltered._parent is not first
     assert not os.path.exists(first.base)
+
+
+def test_a_warm_parent_that_is_still_ending_is_replaced(unfiltered: WorkerBackend):
+    """Nothing can be ordered of it any more, though its process has not ended yet."""
+    first = unfiltered._parent
+    first.control.shutdown(socket.SHUT_RDWR)
+    session = unfiltered.open(relu("right", "", "return right(x)").source, "relu")
+    try:
+        assert session.call(Call((buffer(INPUT),)), timeout=10.0).status == RETURNED
+    finally:
+        session.close()
+    assert unfiltered._parent is not first
