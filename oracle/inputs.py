@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,18 @@ def build(task: Task, case: Case) -> Inputs:
     keywords = resolve_keywords(task, form, case.keywords)
     tensors = tuple(_buffer(task, case, tensor, keywords) for tensor in form.tensors)
     return Inputs(task, case, form, tensors, keywords, _digest(case, tensors, keywords))
+
+
+def rolled(inputs: Inputs, offset: int) -> Inputs:
+    """The same inputs (contiguous) with every tensor's elements rolled back by `offset` places, in row-major order: other
+    contents of the same kind, for an index or a mask too."""
+
+    def roll(buffer: TensorBuffer) -> TensorBuffer:
+        values = np.roll(buffer.values().reshape(-1), -offset).reshape(buffer.shape)
+        return layouts.place(buffer.name, buffer.dtype, values, "contiguous")
+
+    tensors = tuple(map(roll, inputs.tensors))
+    return replace(inputs, tensors=tensors, digest=_digest(inputs.case, tensors, inputs.keywords))
 
 
 def resolve_keywords(task: Task, form: Form, given: Mapping[str, Any]) -> dict[str, Any]:

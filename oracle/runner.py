@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from oracle.case import Case
 from oracle.clock import spending
 from oracle.compare import Comparison, compare
 from oracle.compile_gate import Answer, Gate
-from oracle.inputs import Inputs, build
+from oracle.inputs import Inputs, build, rolled
 from oracle.reference import Expected, ReferenceCache
 from oracle.schema import Task
 from oracle.tolerance import Policy
@@ -102,6 +103,13 @@ class Runner:
         if outcome.status in (TIMEOUT, MEMORY) and self.backend.name == "cuda" and not self.noop:
             outcome = self._call(case, call, PATIENCE * self.timeout)
         return self._examine(case, inputs, expected, outcome)
+
+    def repeat(self, inputs: Inputs, offsets: Sequence[int]) -> Trial:
+        """Repeat one call and time it (`Call.timed`); the trial judges what the last repetition made returned."""
+        outcome = self._call(inputs.case, replace(inputs.call(), timed=tuple(offsets)), self.timeout)
+        made = len(outcome.times.event_us) if outcome.times else 1
+        last = rolled(inputs, offsets[min(made, len(offsets)) - 1])
+        return self._examine(inputs.case, last, self.references.get(self.task, last), outcome)
 
     def compile(self, case: Case) -> Trial:
         """Ask the compiler about a case (`oracle.compile_gate`): the trial fails if it refuses a kernel. Nothing is asked

@@ -36,6 +36,7 @@ class Dim:
 
     `base` is the plain size of tier `base`: a power of two, so that neither masks nor tails are needed.
     `naive` is the size in the fixed shape of the naive checks (`base` where None).
+    `timed` is the size in the shape that candidates are timed at (None: found by `oracle.speed.shape`).
     `empty` says that 0 is allowed by the contract (tier `empty`).
     """
 
@@ -43,6 +44,7 @@ class Dim:
     base: int
     naive: int | None = None
     empty: bool = False
+    timed: int | None = None
 
     def __post_init__(self) -> None:
         if self.base <= 0 or any(value <= 0 for value in self.values):

@@ -18,10 +18,11 @@ from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, UsageError
 from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
 from oracle.judge import Judge, diagnosis, shown_inputs, shown_outputs
-from oracle.schema import DOMAINS
+from oracle.schema import DOMAINS, Task
+from oracle.speed import Speed, Stopwatch, check_backend
 from oracle.static import check_source
 from oracle.tolerance import RULES, check_covered
-from oracle.verdict import FAIL, UNJUDGED, Verdict, candidate_id
+from oracle.verdict import FAIL, PASS, UNJUDGED, Verdict, candidate_id
 
 BACKENDS = ("auto", "interpreter", "cuda")
 SOURCE_BYTES = 4 << 20
@@ -42,6 +43,10 @@ def judge(
     backend: Annotated[str, typer.Option(help="auto, interpreter or cuda.")] = "auto",
     tolerance: Annotated[str, typer.Option(help="derived, paper or calibrated.")] = "derived",
     task_dir: Annotated[list[Path] | None, typer.Option(help="A folder with more suites.")] = None,
+    speed: Annotated[
+        bool | None,
+        typer.Option("--speed/--no-speed", help="Time it against eager PyTorch; on where it runs on a GPU."),
+    ] = None,
     allow_unsafe: Annotated[bool, typer.Option(help="Run even where files and network cannot be blocked.")] = False,
 ) -> None:
     """Judge one kernel file: exit code 0 pass, 1 fail, 3 unjudged."""
@@ -56,18 +61,41 @@ def judge(
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     try:
         oracle = Judge(engine, tolerance=tolerance, domain=domain, seed=seed, limit=cases)
+        if speed:
+            check_backend(engine.name)
         verdict = oracle.judge(found, source)
+        timed = _time(oracle, found, source, verdict) if engine.name == "cuda" and speed is not False else None
     finally:
         engine.close()
     token_file = store_long_token(verdict)
     if as_json:
-        print(json.dumps(verdict.to_json()))
+        print(json.dumps(verdict.to_json() | {"speed": timed.to_json() if timed else None}))
     else:
         _show(Console(), verdict, file, token_file)
+        if timed:
+            Console().print(timed_words(timed), markup=False, highlight=False, soft_wrap=True)
     if verdict.status == FAIL:
         sys.exit(EXIT_FAIL)
     if verdict.status == UNJUDGED:
         sys.exit(EXIT_INFRASTRUCTURE)
+
+
+def _time(oracle: Judge, task: Task, source: str, verdict: Verdict) -> Speed | None:
+    """The time of a candidate that the oracle or a naive check passes."""
+    passes = verdict.status == PASS or any(result.status == PASS for result in verdict.naive.values())
+    return Stopwatch(oracle).time(task, source) if passes else None
+
+
+def timed_words(speed: Speed) -> str:
+    """A candidate's time in one line; what is held against it comes with it."""
+    shape = ", ".join(f"{name} {size}" for name, size in speed.shape.items())
+    held = f"; not to be trusted ({', '.join(speed.flags)}): {speed.message}" if speed.flags else ""
+    if speed.median_us is None:
+        return f"speed: no time{held}"
+    return (
+        f"speed: {speed.median_us:.1f} µs [{speed.p10_us:.1f}, {speed.p90_us:.1f}], eager {speed.eager_us:.1f} µs, "
+        f"{speed.speedup:.2f}x ({shape}, {speed.dtype}){held}"
+    )
 
 
 def replay(

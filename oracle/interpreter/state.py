@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass
 class CallState:
-    """`reverse`, `poison`, `fill_lanes`: see `oracle.worker.protocol.Call`. `config` picks an autotune configuration;
+    """`reverse`, `poison`, `fill_lanes`: see `oracle.worker.protocol.Call`. `config` picks an autotune configuration
+    unless the call is `timed`;
     `configs` is the largest number of configurations that an autotuned kernel chose from. `depth` is the number of
     launches being interpreted right now (0 or 1)."""
 
@@ -16,6 +17,7 @@ class CallState:
     poison: int = 0
     fill_lanes: bool = False
     config: int = 0
+    timed: bool = False
     configs: int = 1
     launches: int = 0
     depth: int = 0

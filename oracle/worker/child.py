@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 import torch
 
 from oracle.worker import candidate as candidate_module
-from oracle.worker import isolation, outputs, wire
+from oracle.worker import isolation, outputs, repeating, wire
 from oracle.worker.candidate import Candidate, Raised
-from oracle.worker.device import Device, Ended
+from oracle.worker.device import Columns, Device, Ended
 from oracle.worker.isolation import Cell
 from oracle.worker.outputs import examine, guarded
 from oracle.worker.watch import Watch
@@ -31,7 +31,7 @@ _now = time.perf_counter
 
 def watch() -> Watch:
     """Made in the warm parent, when everything is patched: what the modules were like before any candidate."""
-    return Watch([candidate_module, outputs, wire, sys.modules[__name__]])
+    return Watch([candidate_module, outputs, repeating, wire, sys.modules[__name__]])
 
 
 def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device, watch: Watch) -> NoReturn:
@@ -109,7 +109,11 @@ class Server:
         positional = [_value(item, tensors) for item in message["positional"]]
         keyword = {name: _value(item, tensors) for name, item in message["keyword"].items()}
         self.device.begin(message)
-        result, raised = self._call(positional, keyword)
+        columns: Columns = ([], [], [])
+        if message["timed"]:
+            result, raised, columns = self._repeat(tensors, message["timed"], positional, keyword)
+        else:
+            result, raised = self._call(positional, keyword)
         ended = Ended()
         parts: list[bytes] = []
         reply: dict[str, Any] = {"type": "returned", "structure": "None", "outputs": [], "late": False}
@@ -135,6 +139,7 @@ class Server:
             parts = []
         self.watch.compare()
         reply.update(_raised(raised), launches=ended.launches, configs=ended.configs, seconds=self._seconds)
+        reply["times"] = columns
         reply["findings"] = [*self.watch.take(), *ended.findings]
         self._send(reply, parts)
 
@@ -144,6 +149,22 @@ class Server:
                 return self.candidate.function(*positional, **keyword), None
         except BaseException as error:
             return None, self.candidate.word(error, "launch_error")
+
+    def _repeat(
+        self, tensors: list[Any], offsets: list[int], positional: list[Any], keyword: Mapping[str, Any]
+    ) -> tuple[Any, Raised | None, Columns]:
+        """The same again and again, timed; the judge's clock runs between the two signs."""
+        self._send({"type": "timing"})
+        try:
+            with self._candidate_runs():
+                function = self.candidate.function
+                result, columns = self.device.repeat(tensors, offsets, lambda: function(*positional, **keyword))
+                return result, None, columns
+        except BaseException as error:
+            return None, self.candidate.word(error, "launch_error"), ([], [], [])
+        finally:
+            with self._turn:
+                self._send({"type": "timing"})
 
     def _broken(self, error: BaseException, raised: Raised | None) -> Raised:
         """What counts where waiting for the device or reading from it failed, perhaps after the call itself had `raised`:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -23,9 +23,10 @@ from oracle.interpreter.state import current
 from oracle.worker import cuda_launches
 from oracle.worker.cuda_launches import streams
 from oracle.worker.cuda_memory import Allocations, Memory
-from oracle.worker.device import Ended, unheard
+from oracle.worker.device import Columns, Ended, unheard
 from oracle.worker.isolation import GIB, MIB
 from oracle.worker.policies import POLICIES
+from oracle.worker.repeating import repeat
 
 MEMORY_BYTES = 16 * GIB  # of the GPU, per candidate
 _QUEUES = 2  # of a context: 16 side by side start twice as fast as with the usual 8; a side stream has its own
@@ -66,9 +67,10 @@ class Cuda:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """On leaving, the caller's stream is the current one again: what follows must not wait for the candidate's."""
+        """On leaving, the caller's stream is the current one again: what follows must not wait for the candidate's. What a
+        timed call allocates is left as it is: poison and red zones take time."""
         try:
-            with Allocations(self._memory):
+            with nullcontext() if current.timed else Allocations(self._memory):
                 yield
         finally:
             _set_stream(_default_stream())
@@ -89,11 +91,15 @@ class Cuda:
         return tensors
 
     def begin(self, call: dict[str, Any]) -> None:
-        current.restart(reverse=False, poison=call["poison"], fill_lanes=False, config=call["config"])
+        timed = bool(call["timed"])
+        current.restart(reverse=False, poison=call["poison"], fill_lanes=False, config=call["config"], timed=timed)
         self._memory.restart()
         _set_stream(_default_stream())
         _synchronize()  # the inputs are there for every stream
         streams.restart()
+
+    def repeat(self, tensors: list[Any], offsets: list[int], call: Callable[[], Any]) -> tuple[Any, Columns]:
+        return repeat(tensors, offsets, call, lambda: current.launches)
 
     def synchronize(self) -> None:
         _synchronize()

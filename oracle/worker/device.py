@@ -17,6 +17,9 @@ MODULES = {  # each with `DEVICE`
 }
 
 
+Columns = tuple[list[float], list[float], list[int]]  # of `oracle.worker.protocol.Times`, one element a repetition
+
+
 @dataclass(frozen=True)
 class Ended:
     """What a device noticed during one call. `launches` counted; `findings` (kind, message); `configs`: the largest
@@ -58,6 +61,10 @@ class Device(Protocol):
 
     def begin(self, call: dict[str, Any]) -> None:
         """Before a call: `reverse`, `poison`, `fill_lanes`, `config`."""
+        ...
+
+    def repeat(self, tensors: list[Any], offsets: list[int], call: Callable[[], Any]) -> tuple[Any, Columns]:
+        """Instead of one call, within `running`: repeat and time it (`oracle.worker.repeating`). Only on a GPU."""
         ...
 
     def synchronize(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,7 +13,7 @@ import triton
 import triton.language as tl
 
 import oracle.interpreter as layer
-from oracle.worker.device import Ended, unheard
+from oracle.worker.device import Columns, Ended, unheard
 from oracle.worker.policies import POLICIES
 
 _string_at = ctypes.string_at
@@ -74,6 +75,9 @@ class Interpreted:
     def begin(self, call: dict[str, Any]) -> None:
         settings = {name: call[name] for name in ("reverse", "poison", "fill_lanes", "config")}
         layer.begin_call(**settings, ranges=self._ranges)
+
+    def repeat(self, tensors: list[Any], offsets: list[int], call: Callable[[], Any]) -> tuple[Any, Columns]:
+        raise NotImplementedError("only a GPU's times mean anything")
 
     def synchronize(self) -> None:
         pass

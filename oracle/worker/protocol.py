@@ -48,6 +48,9 @@ class Call:
                so that a result that depends on them differs between the two.
     fill_lanes whether lanes of masked loads without `other` are poisoned too (interpreter only).
     config     which configuration of autotuned kernels runs (interpreter only), modulo their number.
+    timed      where not empty (cuda only): the call is repeated and timed, once per offset, each time on the inputs with
+               every tensor's elements rolled back by that many places (`oracle.inputs.rolled`), and autotuned kernels
+               choose for themselves. The outcome is that of the last repetition.
     """
 
     positional: tuple[Argument, ...]
@@ -56,6 +59,7 @@ class Call:
     poison: int = 0
     fill_lanes: bool = False
     config: int = 0
+    timed: tuple[int, ...] = ()
 
     def buffers(self) -> list[TensorBuffer]:
         return [a for a in (*self.positional, *self.keyword.values()) if isinstance(a, TensorBuffer)]
@@ -78,6 +82,18 @@ class RawTensor:
         from oracle.dtypes import NUMPY
 
         return np.frombuffer(self.data, dtype=NUMPY[self.dtype]).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Of a call that was repeated, per repetition made: microseconds on the GPU between two events on the caller's stream,
+    microseconds of the host's clock from before the inputs were renewed until the whole device was idle, and launches.
+    All three are the process's word. `wall_us`: the judge's own clock over all repetitions."""
+
+    event_us: tuple[float, ...]
+    host_us: tuple[float, ...]
+    launches: tuple[int, ...]
+    wall_us: float
 
 
 # How a call ended.
@@ -105,6 +121,7 @@ class Outcome:
     launches   triton launches counted during the call.
     configs    the largest number of autotune configurations that a kernel of the call chose from.
     late       True if an output's bytes changed after the call returned and a final synchronisation.
+    times      of a call that was repeated (`Call.timed`).
     """
 
     status: str
@@ -119,6 +136,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     late: bool = False
     seconds: float = 0.0
+    times: Times | None = None
 
 
 class Session(Protocol):

@@ -29,6 +29,7 @@ from oracle.worker.protocol import (
     Outcome,
     RawTensor,
     TensorBuffer,
+    Times,
 )
 from oracle.worker.wire import ARENA_BYTES, Channel, Closed, Garbage, Late
 
@@ -60,6 +61,7 @@ class WorkerSession:
         self._loaded = False
         self._ended: Outcome | None = None  # why no further call can be made
         self._closed = False
+        self._marks: list[float] = []  # when the process began and ended to repeat the call under way
         self._early: tuple[Finding, ...] = ()  # found while the source was executed; told with the first call
 
     def call(self, call: Call, timeout: float) -> Outcome:
@@ -127,6 +129,7 @@ class WorkerSession:
     def _call(self, call: Call, deadline: float) -> Outcome:
         buffers = call.buffers()
         places = self._write(buffers)
+        self._marks = []
         try:
             self._channel.send(_request(call, buffers, places), deadline)
             message, parts = self._executed(deadline)
@@ -140,6 +143,7 @@ class WorkerSession:
                     structure=_text(message, "structure"),
                     outputs=_outputs(message, parts, names),
                     late=message.get("late") is True,
+                    times=_times(message, self._marks) if call.timed else None,
                 )
             else:
                 outcome = raised
@@ -171,9 +175,12 @@ class WorkerSession:
         credit, begun = COMPILE_SECONDS, 0.0
         while True:
             message, parts = self._channel.receive(begun + credit if begun else deadline)
+            now = time.monotonic()
+            if message.get("type") == "timing":
+                self._marks.append(now)
+                continue
             if message.get("type") != "compiling":
                 return message, parts
-            now = time.monotonic()
             if begun:
                 credit -= now - begun
                 deadline += now - begun
@@ -257,6 +264,7 @@ def _request(call: Call, buffers: list[TensorBuffer], places: list[int]) -> dict
         "poison": call.poison,
         "fill_lanes": call.fill_lanes,
         "config": call.config,
+        "timed": list(call.timed),
     }
 
 
@@ -284,6 +292,20 @@ def _seconds(message: dict[str, Any]) -> float:
     if not isinstance(value, float) or not value >= 0.0:
         raise Garbage("a message without seconds")
     return value
+
+
+def _times(message: dict[str, Any], marks: list[float]) -> Times:
+    """What the process says of its repetitions, beside our own clock's word from its first sign to its second."""
+    columns = message.get("times")
+    if not isinstance(columns, list) or len(columns) != 3 or len(marks) != 2:
+        raise Garbage("repetitions without times")
+    for column in columns:
+        if not isinstance(column, list) or not column or len(column) != len(columns[0]):
+            raise Garbage("times that are no numbers")
+        if not all(type(value) in (int, float) and 0 <= value < 1e12 for value in column):
+            raise Garbage("times that are no numbers")
+    event, host, launches = columns
+    return Times(tuple(event), tuple(host), tuple(map(int, launches)), 1e6 * (marks[1] - marks[0]))
 
 
 def _raised(message: dict[str, Any]) -> Outcome | None:

@@ -57,12 +57,12 @@ full float32 (input_precision="ieee"; not TF32). Weights may be rounded to the i
 Non-finite inputs follow PyTorch, except that those hidden by the mask or by a weight of 0 are not judged, nor are rows
 of nothing but −inf or where float32 cannot settle the scores.""",
     dims={
-        "B": Dim((1, 2, 3), base=1, empty=True),
-        "Hk": Dim((1, 2, 3), base=2),
-        "G": Dim((1, 2, 3), base=1),
-        "M": Dim((1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 100, 129), base=32, naive=64, empty=True),
-        "N": Dim((1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 257), base=64),
-        "D": Dim((1, 2, 3, 8, 15, 16, 17, 33, 48, 64, 65, 80), base=32, naive=64),
+        "B": Dim((1, 2, 3), base=1, empty=True, timed=4),
+        "Hk": Dim((1, 2, 3), base=2, timed=8),
+        "G": Dim((1, 2, 3), base=1, timed=1),
+        "M": Dim((1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 100, 129), base=32, naive=64, empty=True, timed=512),
+        "N": Dim((1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 257), base=64, timed=512),
+        "D": Dim((1, 2, 3, 8, 15, 16, 17, 33, 48, 64, 65, 80), base=32, naive=64, timed=64),
     },
     forms=(
         Form(

@@ -22,9 +22,9 @@ dtype float32, float16 or bfloat16. The result has shape idx.shape + (D,) and we
 Values are copied exactly, NaN and infinities included.""",
     dims={
         "B": Dim((1, 2, 3), base=2, empty=True),
-        "L": Dim((1, 2, 3, 7, 17), base=8, naive=32, empty=True),
-        "V": Dim((1, 2, 3, 7, 33, 1000), base=64),
-        "D": Dim((1, 2, 3, 7, 31, 33, 63, 65, 127, 129, 257, 1025), base=64),
+        "L": Dim((1, 2, 3, 7, 17), base=8, naive=32, empty=True, timed=8192),
+        "V": Dim((1, 2, 3, 7, 33, 1000), base=64, timed=8192),
+        "D": Dim((1, 2, 3, 7, 31, 33, 63, 65, 127, 129, 257, 1025), base=64, timed=512),
     },
     forms=tuple(
         Form(name, (Tensor("idx", shape, dtype="int64", values="index", high="V"), Tensor("weight", ("V", "D"))))

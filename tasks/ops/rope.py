@@ -35,10 +35,10 @@ sizes ≥ 1 (B, S, H may be 0: an empty result). The result has x's shape and dt
 Each product may be rounded to the input dtype. Non-finite inputs follow the formula;
 {OVERFLOW[0].lower()}{OVERFLOW[1:]}""",
     dims={
-        "B": Dim((1, 2, 3), base=2, empty=True),
-        "S": Dim((1, 2, 3, 7, 17, 33), base=8, naive=16, empty=True),
-        "H": Dim((1, 2, 3, 5), base=2, empty=True),
-        "P": Dim((1, 2, 3, 7, 12, 16, 20, 31, 33, 40, 48, 64, 65), base=32),
+        "B": Dim((1, 2, 3), base=2, empty=True, timed=4),
+        "S": Dim((1, 2, 3, 7, 17, 33), base=8, naive=16, empty=True, timed=1024),
+        "H": Dim((1, 2, 3, 5), base=2, empty=True, timed=16),
+        "P": Dim((1, 2, 3, 7, 12, 16, 20, 31, 33, 40, 48, 64, 65), base=32, timed=32),
         "E": Dim((1, 2, 3, 16, 33), base=16),
     },
     forms=(

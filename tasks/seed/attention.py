@@ -37,9 +37,11 @@ products and the softmax in float32, subtracting the row's maximum; products of 
 inputs follow PyTorch, except that hidden by a weight of 0 they are not judged, nor are rows where float32 cannot settle
 the scores.""",
     dims={
-        "M": Dim((1, 2, 3, 7, 8, 15, 17, 33, 65, 129), base=16, naive=64, empty=True),
-        "N": Dim((1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128, 129, 256, 257), base=64, naive=64),
-        "D": Dim((1, 2, 3, 8, 15, 16, 17, 24, 33, 64, 65, 80), base=32, naive=64),
+        "M": Dim((1, 2, 3, 7, 8, 15, 17, 33, 65, 129), base=16, naive=64, empty=True, timed=4096),
+        "N": Dim(
+            (1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128, 129, 256, 257), base=64, naive=64, timed=4096
+        ),
+        "D": Dim((1, 2, 3, 8, 15, 16, 17, 24, 33, 64, 65, 80), base=32, naive=64, timed=64),
     },
     forms=(Form("rank2", (Tensor("q", ("M", "D")), Tensor("k", ("N", "D")), Tensor("v", ("N", "D")))),),
     reference=attention,
