@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 
 from oracle.case import Case
 from oracle.schema import Form, Task
@@ -48,7 +49,7 @@ def schedule(task: Task, seed: int) -> list[list[int]]:
     draw = random.Random(f"{task.id} {seed}")
     cuts = sorted(draw.sample(range(REPETITIONS - CHUNKS * LEAST_IN_CHUNK + CHUNKS - 1), CHUNKS - 1))
     ends = [-1, *cuts, REPETITIONS - CHUNKS * LEAST_IN_CHUNK + CHUNKS - 1]
-    lengths = [LEAST_IN_CHUNK + high - low - 1 for low, high in zip(ends, ends[1:], strict=False)]
+    lengths = [LEAST_IN_CHUNK + high - low - 1 for low, high in pairwise(ends)]
     return [[draw.randrange(1, ELEMENTS) | 1 for _ in range(WARM_UP + length)] for length in lengths]
 
 
