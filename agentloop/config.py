@@ -26,7 +26,7 @@ Arm = Literal["none", "verdict", "naive", "error", "counterexample", "minimized"
 # Settings that change neither a request nor a verdict, and that a resume may therefore give anew.
 ADJUSTABLE = (
     *("concurrency", "workers", "timeout", "tries", "requests_per_minute", "key_variable"),
-    *("budget_requests", "budget_tokens", "budget_money", "prices"),
+    *("budget_requests", "budget_tokens", "budget_money", "prices", "speed"),
 )
 NEUTRAL = frozenset({"name", "runs_dir", *ADJUSTABLE})
 
@@ -112,6 +112,11 @@ class Settings(BaseModel):
     seed: int = Field(0, ge=0, description="master seed of cases and of sampling")
     stop: Literal["oracle", "naive"] = Field(
         "oracle", description="what ends an episode: oracle (its feedback stream passes) or naive (kernelbench passes)"
+    )
+    speed: bool | None = Field(
+        None,
+        description="time the candidates that the oracle or a naive check passes, on a GPU, after all are judged (on where "
+        "the backend is cuda, unless --no-speed)",
     )
     allow_unsafe: bool = Field(False, description="run candidates without file and network blocking")
     name: str = Field(

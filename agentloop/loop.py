@@ -32,13 +32,15 @@ NAIVE = "kernelbench"  # the profile of feedback arm `naive` and of stop = "naiv
 @dataclass
 class Outcome:
     """How a run ended: attempts owed to infrastructure faults, those recorded as unjudged, episodes given up because
-    their model was down, and episodes that the budget left undone (`budget` says which)."""
+    their model was down, episodes that the budget left undone (`budget` says which), and candidates that could not be
+    timed."""
 
     owed: list[str] = field(default_factory=list)
     last_fault: str = ""
     unjudged: int = 0
     given_up: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    untimed: list[str] = field(default_factory=list)
     budget: str = ""
 
 

@@ -3,7 +3,8 @@
 `requests.jsonl` has four kinds of line: `sent` (before the request leaves), `retry` (a try failed, another follows), `done`
 (after its response was stored or its failure booked) and `in_doubt` (on resume: sent, and a kill left neither response nor
 failure; it is sent again). `attempts.jsonl` has one line per judged answer. `faults.jsonl` has one line per infrastructure
-fault that hit an attempt: that attempt is owed, a resume tries it again. All files are append-only.
+fault that hit an attempt: that attempt is owed, a resume tries it again. `speed.jsonl` has one line per task and candidate
+that was timed. All files are append-only.
 """
 
 from __future__ import annotations
@@ -147,4 +148,27 @@ class Attempt(Record):
     rescored_from: str | None = None  # the run whose answer this judges anew; what its author was told is that run's
     usage: Usage = Field(default_factory=Usage)
     timings: dict[str, float] = Field(default_factory=dict)  # seconds: request, naive, score, feedback
+    time: float
+
+
+class SpeedRecord(Record):
+    """A candidate's time on the GPU: `oracle.speed.Speed`, and whose it is."""
+
+    task: str
+    task_hash: str
+    candidate_id: str
+    median_us: float | None
+    p10_us: float | None
+    p90_us: float | None
+    eager_us: float
+    eager_p10_us: float
+    eager_p90_us: float
+    speedup: float | None
+    floor_us: float | None
+    flags: list[str]
+    message: str
+    shape: dict[str, int]
+    dtype: str
+    repetitions: int
+    gpu: str
     time: float

@@ -30,10 +30,12 @@ from agentloop.report.console import print_summary
 from agentloop.scoring import load_attempts
 from agentloop.signals import terminate_as_interrupt
 from agentloop.store import Store, find_run, read_config
+from agentloop.timing import time_candidates, wanted
 from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
 from oracle.schema import Task
+from oracle.speed import check_backend
 from oracle.verdict import UNJUDGED
 from oracle.worker.policies import side_by_side
 from oracle.worker.protocol import Backend
@@ -44,9 +46,10 @@ CHANGED = ("tolerance", "backend", "domain", "seed", "tasks", "task_dirs")  # se
 
 @dataclass
 class Outcome:
-    """Attempts owed to faults of the judge, and the last of these."""
+    """Attempts owed to faults of the judge, the last of these, and candidates that could not be timed."""
 
     owed: list[str] = field(default_factory=list)
+    untimed: list[str] = field(default_factory=list)
     last_fault: str = ""
 
 
@@ -85,12 +88,17 @@ def _sit(source: Path, path: Path, origin: dict[str, Any], given: Mapping[str, A
         raise UsageError(f"RUN {resume_name(source)} has no attempt of these tasks; `agentloop show` lists what it has")
     backend = open_backend(settings.backend, allow_unsafe=settings.allow_unsafe)
     try:
+        if settings.speed:
+            check_backend(backend.name)
         about = _describe(config, conditions, tasks, backend) | {"rescored": origin}
         with _store(path, about) as store:
             judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
             _keep_sweep_file(source, path)
             rescoring = Rescoring(source, store, tasks, judge, settings)
-            return _conclude(path, attempts, _judge(rescoring, attempts, path, console), console)
+            outcome = _judge(rescoring, attempts, path, console)
+            if wanted(settings.speed, backend.name):
+                outcome.untimed = time_candidates(store, tasks, judge)
+            return _conclude(path, attempts, outcome, console)
     finally:
         backend.close()
 
@@ -268,7 +276,12 @@ def _conclude(path: Path, before: Sequence[Attempt], outcome: Outcome, console: 
     if outcome.owed:
         name = resume_name(path)
         say(f"{len(outcome.owed)} owed, last: {outcome.last_fault}; `agentloop resume {name}` tries again", "yellow")
-    return EXIT_INFRASTRUCTURE if outcome.owed or UNJUDGED in after.values() else 0
+    if outcome.untimed:
+        say(
+            f"{len(outcome.untimed)} not timed, last: {outcome.untimed[-1]}; `agentloop resume {resume_name(path)}`",
+            "yellow",
+        )
+    return EXIT_INFRASTRUCTURE if outcome.owed or outcome.untimed or UNJUDGED in after.values() else 0
 
 
 def _command(source: Path, changes: Mapping[str, Any], path: Path) -> str:

@@ -27,6 +27,7 @@ from agentloop.outcomes import (
 )
 from agentloop.records import Attempt
 from agentloop.repairs import repair
+from agentloop.speeds import load_speeds, speed_figures
 from agentloop.statistics import FEW_TASKS, Estimate, mean_over_tasks, pass_at_k, share, undefined
 from agentloop.store import read_config
 from oracle.schema import TIERS
@@ -59,7 +60,7 @@ def load_attempts(run: Path) -> list[Attempt]:
 
 def summarize(run: Path) -> dict[str, Any]:
     """All figures of a run, as JSON values; see the functions below for each part."""
-    attempts = load_attempts(run)
+    attempts, speeds = load_attempts(run), load_speeds(run)
     begun = len({attempt.episode_id for attempt in attempts})
     groups: defaultdict[str, list[Attempt]] = defaultdict(list)
     for attempt in first_answers(attempts):
@@ -84,6 +85,7 @@ def summarize(run: Path) -> dict[str, Any]:
                 "tiers": tier_counts(group),
                 "failure_kinds": failure_kinds(group),
                 "ability": ability(group),
+                "speed": speed_figures(group, speeds),
             }
             for name, group in sorted(groups.items())
         },

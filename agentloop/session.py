@@ -29,10 +29,12 @@ from agentloop.report.console import print_summary
 from agentloop.signals import terminate_as_interrupt
 from agentloop.store import Store, read_config
 from agentloop.sweep import Conditions
+from agentloop.timing import time_candidates, wanted
 from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
 from oracle.schema import Task
+from oracle.speed import check_backend
 from oracle.tolerance import check_covered
 from oracle.worker.policies import side_by_side
 
@@ -102,6 +104,8 @@ def sit(sitting: Sitting, store: Store, console: Console) -> int:
     try:
         with RunProgress(len(episodes)) as progress:
             outcome = asyncio.run(_loop(sitting, store, progress, episodes))
+        if wanted(sitting.settings.speed, sitting.judge.backend.name):
+            outcome.untimed = time_candidates(store, {task.id: task for task in sitting.tasks}, sitting.judge)
     except InfrastructureError as error:
         raise InfrastructureError(f"{error}; `agentloop resume {name}` goes on from here") from None
     except UsageError as error:
@@ -169,7 +173,13 @@ def _conclude(sitting: Sitting, store: Store, outcome: Outcome, console: Console
             f"done: `agentloop resume {name}` with a larger budget goes on",
             "yellow",
         )
-    missing = outcome.owed or outcome.given_up or outcome.left or outcome.unjudged
+    if outcome.untimed:
+        last = outcome.untimed[-1]
+        say(
+            f"{len(outcome.untimed)} candidates not timed, last: {last}; `agentloop resume {name}` tries again",
+            "yellow",
+        )
+    missing = outcome.untimed or outcome.owed or outcome.given_up or outcome.left or outcome.unjudged
     return EXIT_INFRASTRUCTURE if missing else 0
 
 
@@ -187,6 +197,8 @@ def _open(conditions: Conditions, tasks: list[Task]) -> Iterator[Sitting]:
         words = open_prompters(conditions, tasks)
         backend = open_backend(settings.backend, allow_unsafe=settings.allow_unsafe)
         try:
+            if settings.speed:
+                check_backend(backend.name)
             judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
             yield Sitting(conditions, tasks, endpoints, words, judge, budget)
         finally:

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from agentloop.content import find_task, load_tasks
 from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, UsageError
+from agentloop.speeds import speed_words
 from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
 from oracle.judge import Judge, diagnosis, shown_inputs, shown_outputs
@@ -73,7 +74,7 @@ def judge(
     else:
         _show(Console(), verdict, file, token_file)
         if timed:
-            Console().print(timed_words(timed), markup=False, highlight=False, soft_wrap=True)
+            Console().print(f"speed: {speed_words(timed.to_json())}", markup=False, highlight=False, soft_wrap=True)
     if verdict.status == FAIL:
         sys.exit(EXIT_FAIL)
     if verdict.status == UNJUDGED:
@@ -84,18 +85,6 @@ def _time(oracle: Judge, task: Task, source: str, verdict: Verdict) -> Speed | N
     """The time of a candidate that the oracle or a naive check passes."""
     passes = verdict.status == PASS or any(result.status == PASS for result in verdict.naive.values())
     return Stopwatch(oracle).time(task, source) if passes else None
-
-
-def timed_words(speed: Speed) -> str:
-    """A candidate's time in one line; what is held against it comes with it."""
-    shape = ", ".join(f"{name} {size}" for name, size in speed.shape.items())
-    held = f"; not to be trusted ({', '.join(speed.flags)}): {speed.message}" if speed.flags else ""
-    if speed.median_us is None:
-        return f"speed: no time{held}"
-    return (
-        f"speed: {speed.median_us:.1f} µs [{speed.p10_us:.1f}, {speed.p90_us:.1f}], eager {speed.eager_us:.1f} µs, "
-        f"{speed.speedup:.2f}x ({shape}, {speed.dtype}){held}"
-    )
 
 
 def replay(

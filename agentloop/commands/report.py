@@ -13,7 +13,7 @@ import typer
 from agentloop import report as reports
 from agentloop.commands.judge import check_option
 from agentloop.errors import EXIT_FAIL, UsageError
-from agentloop.export import json_lines, table, with_texts
+from agentloop.export import json_lines, table, with_speed, with_texts
 from agentloop.report.console import print_summary
 from agentloop.scoring import load_records, solved_share
 from agentloop.store import find_run
@@ -65,7 +65,7 @@ def export(
     """Print a run's attempts, every figure of each: CSV with a column per figure, or JSON lines as recorded."""
     check_option("--format", output_format, FORMATS)
     path = find_run(run, runs_dir)
-    records = load_records(path)
+    records = with_speed(path, load_records(path))
     if texts:
         records = [with_texts(path, record) for record in records]
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="")  # type: ignore[union-attr]

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from agentloop.commands.report import RUN, RUNS_DIR
+from agentloop.commands.run import _switch
 from agentloop.config import Settings, option
 from agentloop.store import find_run
 
@@ -33,6 +34,7 @@ def rescore(
     name: Annotated[str, typer.Option(help="Folder of the new verdicts under --runs-dir; made up unless given.")] = "",
     runs_dir: RUNS_DIR = "runs",
     workers: Annotated[int | None, _setting("workers")] = None,
+    speed: Annotated[bool | None, _switch("speed")] = None,
     allow_unsafe: Annotated[bool | None, _setting("allow_unsafe")] = None,
 ) -> None:
     """Judge a run's stored candidates anew, without asking any model, as a run of its own.
@@ -47,6 +49,7 @@ def rescore(
         "tasks": tasks,
         "task_dirs": task_dirs or None,
         "workers": workers,
+        "speed": speed,
         "allow_unsafe": allow_unsafe,
     }
     source = find_run(run, runs_dir)

@@ -28,6 +28,13 @@ def _help(name: str) -> Any:
     return typer.Option(option(name), help=text[0].upper() + text[1:], show_default=False)
 
 
+def _switch(name: str) -> Any:
+    """The same for a setting that is on, off or not given."""
+    text = str(Settings.model_fields[name].description)
+    both = f"{option(name)}/--no-{option(name).removeprefix('--')}"
+    return typer.Option(both, help=text[0].upper() + text[1:], show_default=False)
+
+
 def run(
     model: Annotated[str | None, _help("model")] = None,
     label: Annotated[str | None, _help("label")] = None,
@@ -58,6 +65,7 @@ def run(
     concurrency: Annotated[int | None, _help("concurrency")] = None,
     requests_per_minute: Annotated[float | None, _help("requests_per_minute")] = None,
     workers: Annotated[int | None, _help("workers")] = None,
+    speed: Annotated[bool | None, _switch("speed")] = None,
     budget_requests: Annotated[int | None, _help("budget_requests")] = None,
     budget_tokens: Annotated[int | None, _help("budget_tokens")] = None,
     budget_money: Annotated[float | None, _help("budget_money")] = None,
@@ -79,6 +87,7 @@ def sweep(
     runs_dir: Annotated[str | None, _help("runs_dir")] = None,
     backend: Annotated[str | None, _help("backend")] = None,
     workers: Annotated[int | None, _help("workers")] = None,
+    speed: Annotated[bool | None, _switch("speed")] = None,
     budget_requests: Annotated[int | None, _help("budget_requests")] = None,
     budget_tokens: Annotated[int | None, _help("budget_tokens")] = None,
     budget_money: Annotated[float | None, _help("budget_money")] = None,
@@ -108,6 +117,7 @@ def resume(
     concurrency: Annotated[int | None, _help("concurrency")] = None,
     requests_per_minute: Annotated[float | None, _help("requests_per_minute")] = None,
     workers: Annotated[int | None, _help("workers")] = None,
+    speed: Annotated[bool | None, _switch("speed")] = None,
     timeout: Annotated[float | None, _help("timeout")] = None,
     tries: Annotated[int | None, _help("tries")] = None,
     key_variable: Annotated[str | None, _help("key_variable")] = None,
@@ -122,7 +132,7 @@ def resume(
     if "rescored" in read_config(path):
         from agentloop import rescoring
 
-        raise typer.Exit(rescoring.resume(path, {"workers": workers}, Console()))
+        raise typer.Exit(rescoring.resume(path, {"workers": workers, "speed": speed}, Console()))
     from agentloop import session
 
     raise typer.Exit(session.resume(path, changes, Console()))

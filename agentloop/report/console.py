@@ -32,6 +32,8 @@ def print_summary(run: Path, summary: dict[str, Any] | None = None, console: Con
             _say(console, line)
         whole(console, tier_table(model))
         _say(console, _ability(model))
+        if model["speed"]:
+            whole(console, speed_table(model["speed"]))
     whole(console, repair_table(summary["repair"]))
     if any(arm["repaired"]["of"] for arm in summary["repair"].values()):
         whole(console, rates_table(summary["repair"]))
@@ -101,6 +103,23 @@ def _ability(model: dict[str, Any]) -> str:
     """pass@k over the stated tiers, in one line."""
     found = [f"{at} {percent(value)}" for at, value in model["ability"]["stated"].items() if value["value"] is not None]
     return f"solved over the stated tiers, tasks averaged: {', '.join(found)}"
+
+
+def speed_table(speed: dict[str, Any]) -> Table:
+    """fast_p at each p, over what the oracle passes and what each naive check passes."""
+    title = (
+        f"fast_p: right, as this check says, and more than p times as fast as eager PyTorch; {speed['timed']} timed, "
+        f"{speed['flagged']} of them not to be trusted, {speed['untimed']} untimed; {', '.join(speed['gpu'])}"
+    )
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("right by", no_wrap=True)
+    for p in next(iter(speed["fast_p"].values())):
+        table.add_column(f"p = {p}", justify="right", no_wrap=True)
+    table.add_column("fast (p = 1), yet not by the oracle", justify="right")
+    for check, figures in speed["fast_p"].items():
+        wrong = speed["fast_and_wrong"].get(check)
+        table.add_row(check, *map(percent, figures.values()), "" if wrong is None else str(wrong))
+    return table
 
 
 def repair_table(repair: dict[str, Any]) -> Table:

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from agentloop.export import finite
-from agentloop.records import Attempt, StreamVerdict
+from agentloop.records import Attempt, SpeedRecord, StreamVerdict
 from agentloop.report.words import AUTHORS, TIER_WORDS, kind_words, replay_command
 from agentloop.scoring import status_over, tier_sets
+from agentloop.speeds import load_speeds, speed_of, speed_words
 
 BLOCK_CHARS = 400_000  # characters of JSON in one block of details: decoded in a few milliseconds
 
@@ -136,12 +137,15 @@ def _blocks(
     run: Path, config: Mapping[str, Any], episodes: Sequence[Sequence[Attempt]], cuts: Cuts, budget: int
 ) -> Iterator[Block]:
     """Blocks in the order of the index, until the budget is used up."""
-    first, size = 0, 0
+    first, size, speeds = 0, 0, load_speeds(run)
     texts, details = _Texts(cuts.text), list[list[dict[str, Any]]]()
     for place, group in enumerate(episodes, 1):
         details.append(
             [
-                {**_detail(run, attempt, texts, cuts), "replay": replay_command(run, attempt, config)}
+                {
+                    **_detail(run, attempt, texts, cuts, speed_of(attempt, speeds)),
+                    "replay": replay_command(run, attempt, config),
+                }
                 for attempt in group
             ]
         )
@@ -156,7 +160,7 @@ def _blocks(
             texts, details = _Texts(cuts.text), []
 
 
-def _detail(run: Path, attempt: Attempt, texts: _Texts, cuts: Cuts) -> dict[str, Any]:
+def _detail(run: Path, attempt: Attempt, texts: _Texts, cuts: Cuts, speed: SpeedRecord | None) -> dict[str, Any]:
     """What the page shows of an attempt; a file that is gone is shown as absent, never an error."""
     source = _text(run / "candidates" / f"{attempt.candidate_id}.py") if attempt.candidate_id else ""
     response = _json(run / "responses" / f"{attempt.response_id}.json") if attempt.response_id else {}
@@ -175,6 +179,7 @@ def _detail(run: Path, attempt: Attempt, texts: _Texts, cuts: Cuts) -> dict[str,
             "extraction": attempt.extraction,
             "tokens": attempt.usage.model_dump(),
             "seconds": attempt.timings,
+            "speed": speed_words(speed.model_dump()) if speed else None,
             "seed": attempt.seed,
             "tolerance": attempt.tolerance,
             "backend": attempt.backend,

@@ -1,10 +1,11 @@
 """A call repeated and timed on the GPU: the same loop for a candidate, in its process, and for eager PyTorch, in the
 judge's.
 
-Before each repetition the inputs are renewed where they lie: other contents at the same addresses, so that no answer
-kept from before is right, and then as much memory is written as empties the L2 cache. While the GPU does that the host
-gets ahead, so that the time to launch a kernel counts only as far as the GPU waits for it. Two events on the caller's
-stream enclose the call; the host's clock runs until the whole device is idle, which tells of work on other streams.
+Before each repetition the GPU is kept waiting for a millisecond, so that the host gets ahead: the time that Python takes
+to launch a kernel counts only as far as it is longer. Then the inputs are renewed where they lie: other contents at the
+same addresses, so that no answer kept from before is right, nor one that another stream finds in the meantime. Then as
+much memory is written as empties the L2 cache. Two events on the caller's stream enclose the call; the host's clock runs
+until the whole device is idle, which tells of work on other streams.
 
 Everything used here was fetched before the candidate's code ran; CUDA's own functions are built in and cannot be replaced.
 """
@@ -20,6 +21,7 @@ import torch
 from oracle.worker.device import Columns
 from oracle.worker.outputs import guarded
 
+AHEAD = 2_000_000  # cycles of the GPU: about a millisecond
 FLUSH_BYTES = 256 << 20  # several times the L2 cache of any GPU so far
 SECONDS = 5.0  # no further repetition begins after so long,
 LEAST = 4  # unless there were fewer than these
@@ -32,7 +34,7 @@ def _absent(*_: Any) -> Any:
 _now = time.perf_counter_ns
 _Event: Any = torch._C._CudaEventBase
 _record, _elapsed, _wait = (getattr(_Event, name, _absent) for name in ("record", "elapsed_time", "synchronize"))
-_device_idle = getattr(torch._C, "_cuda_synchronize", _absent)
+_device_idle, _device_waits = (getattr(torch._C, name, _absent) for name in ("_cuda_synchronize", "_cuda_sleep"))
 _set_stream, _default_stream = torch.cuda.set_stream, torch.cuda.default_stream
 _empty, _copy, _narrow, _fill = torch.empty, torch.Tensor.copy_, torch.Tensor.narrow, torch.Tensor.fill_
 _view, _clone, _numel = torch.Tensor.view, torch.Tensor.clone, torch.Tensor.numel
@@ -57,6 +59,7 @@ def repeat(
         before, launched = _now(), launches()
         start, end = (_Event(enable_timing=True) for _ in range(2))
         with guarded():
+            _device_waits(AHEAD)
             for target, source in zip(targets, kept, strict=True):
                 _roll(target, source, offset)
             _fill(scratch, done)
