@@ -192,6 +192,8 @@ def _used(budget: Budget) -> str:
 def _open(conditions: Conditions, tasks: list[Task]) -> Iterator[Sitting]:
     """Everything but the folder; what is missing or wrong is said before anything is done."""
     settings = conditions[0]
+    if settings.speed:
+        check_backend(settings.backend)
     budget = open_budget(conditions)
     with open_endpoints(conditions) as endpoints:
         words = open_prompters(conditions, tasks)

@@ -54,6 +54,8 @@ def judge(
     check_option("--domain", domain, tuple(DOMAINS))
     check_option("--backend", backend, BACKENDS)
     check_option("--tolerance", tolerance, tuple(RULES))
+    if speed:
+        check_backend(backend)
     if cases < 1:
         raise UsageError(f"--cases must be at least 1, not {cases}")
     found = find_task(task, load_tasks(task_dir or []))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,8 +30,14 @@ from tests.browser.folders import write_run
 
 TASKS = load_tasks()
 H200 = SimpleNamespace(
-    name="H200", major=9, minor=0, multi_processor_count=132, clock_rate=1_980_000, memory_clock_rate=3_201_000, memory_bus_width=6144
-)  # fmt: skip
+    name="H200",
+    major=9,
+    minor=0,
+    multi_processor_count=132,
+    clock_rate=1_980_000,
+    memory_clock_rate=3_201_000,
+    memory_bus_width=6144,
+)
 
 
 def planted(**changes: Any) -> Speed:
@@ -55,7 +62,7 @@ def test_a_schedule_is_the_seeds_own_and_long_enough() -> None:
     chunks = schedule(task, 0)
     assert sum(len(chunk) - WARM_UP for chunk in chunks) == REPETITIONS
     assert min(map(len, chunks)) >= LEAST_IN_CHUNK + WARM_UP
-    assert all(here != there for chunk in chunks for here, there in zip(chunk, chunk[1:], strict=False))
+    assert all(here != there for chunk in chunks for here, there in pairwise(chunk))
     assert schedule(task, 0) == chunks
     assert schedule(task, 1) != chunks
     assert counted(range(20)) == range(5, 20)
@@ -204,10 +211,11 @@ def test_a_killed_timing_goes_on_where_it_was(run: Path, monkeypatch: pytest.Mon
 def test_the_interpreter_is_not_timed(tmp_path: Path) -> None:
     file = tmp_path / "k.py"
     file.write_text("def relu(x):\n    return x\n")
+    backend, runs = ["--backend", "interpreter", "--speed"], str(tmp_path / "runs")
     asked = (
-        ["judge", str(file), "--task", "ops/relu", "--backend", "interpreter", "--speed"],
-        ["run", "--model", "offline", "--tasks", "ops/relu", "--backend", "interpreter", "--speed", "--runs-dir", str(tmp_path / "runs")],
-    )  # fmt: skip
+        ["judge", str(file), "--task", "ops/relu", *backend],
+        ["run", "--model", "offline", "--tasks", "ops/relu", "--runs-dir", runs, *backend],
+    )
     for command in asked:
         ran = CliRunner().invoke(app, command)
         assert ran.exit_code != 0
