@@ -113,10 +113,8 @@ class Settings(BaseModel):
     stop: Literal["oracle", "naive"] = Field(
         "oracle", description="what ends an episode: oracle (its feedback stream passes) or naive (kernelbench passes)"
     )
-    speed: bool | None = Field(
-        None,
-        description="time the candidates that the oracle or a naive check passes, on a GPU, after all are judged (on where "
-        "the backend is cuda, unless --no-speed)",
+    speed: bool = Field(
+        False, description="time the candidates that the oracle or a naive check passes, on a GPU, after all are judged"
     )
     allow_unsafe: bool = Field(False, description="run candidates without file and network blocking")
     name: str = Field(

@@ -30,7 +30,7 @@ from agentloop.report.console import print_summary
 from agentloop.scoring import load_attempts
 from agentloop.signals import terminate_as_interrupt
 from agentloop.store import Store, find_run, read_config
-from agentloop.timing import time_candidates, wanted
+from agentloop.timing import time_candidates
 from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
@@ -96,7 +96,7 @@ def _sit(source: Path, path: Path, origin: dict[str, Any], given: Mapping[str, A
             _keep_sweep_file(source, path)
             rescoring = Rescoring(source, store, tasks, judge, settings)
             outcome = _judge(rescoring, attempts, path, console)
-            if wanted(settings.speed, backend.name):
+            if settings.speed:
                 outcome.untimed = time_candidates(store, tasks, judge)
             return _conclude(path, attempts, outcome, console)
     finally:

@@ -29,7 +29,7 @@ from agentloop.report.console import print_summary
 from agentloop.signals import terminate_as_interrupt
 from agentloop.store import Store, read_config
 from agentloop.sweep import Conditions
-from agentloop.timing import time_candidates, wanted
+from agentloop.timing import time_candidates
 from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
@@ -104,7 +104,7 @@ def sit(sitting: Sitting, store: Store, console: Console) -> int:
     try:
         with RunProgress(len(episodes)) as progress:
             outcome = asyncio.run(_loop(sitting, store, progress, episodes))
-        if wanted(sitting.settings.speed, sitting.judge.backend.name):
+        if sitting.settings.speed:
             outcome.untimed = time_candidates(store, {task.id: task for task in sitting.tasks}, sitting.judge)
     except InfrastructureError as error:
         raise InfrastructureError(f"{error}; `agentloop resume {name}` goes on from here") from None

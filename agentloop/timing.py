@@ -22,11 +22,6 @@ from oracle.speed import Stopwatch
 FAULTS_IN_A_ROW = 3
 
 
-def wanted(speed: bool | None, backend: str) -> bool:
-    """Whether candidates are to be timed: where nobody says, they are on a GPU. `check_backend` has refused the rest."""
-    return backend == "cuda" if speed is None else speed
-
-
 def time_candidates(store: Store, tasks: Mapping[str, Task], judge: Judge, console: Console | None = None) -> list[str]:
     """Time every recorded candidate that the oracle or a naive check passes and that has no time yet; returns those that
     could not be timed, with the reason: a resume tries them again."""

@@ -44,10 +44,7 @@ def judge(
     backend: Annotated[str, typer.Option(help="auto, interpreter or cuda.")] = "auto",
     tolerance: Annotated[str, typer.Option(help="derived, paper or calibrated.")] = "derived",
     task_dir: Annotated[list[Path] | None, typer.Option(help="A folder with more suites.")] = None,
-    speed: Annotated[
-        bool | None,
-        typer.Option("--speed/--no-speed", help="Time it against eager PyTorch; on where it runs on a GPU."),
-    ] = None,
+    speed: Annotated[bool, typer.Option("--speed", help="Time it against eager PyTorch, on a GPU.")] = False,
     allow_unsafe: Annotated[bool, typer.Option(help="Run even where files and network cannot be blocked.")] = False,
 ) -> None:
     """Judge one kernel file: exit code 0 pass, 1 fail, 3 unjudged."""
@@ -67,7 +64,7 @@ def judge(
         if speed:
             check_backend(engine.name)
         verdict = oracle.judge(found, source)
-        timed = _time(oracle, found, source, verdict) if engine.name == "cuda" and speed is not False else None
+        timed = _time(oracle, found, source, verdict) if speed else None
     finally:
         engine.close()
     token_file = store_long_token(verdict)

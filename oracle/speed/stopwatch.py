@@ -29,8 +29,7 @@ def check_backend(name: str) -> None:
     """UsageError where candidates cannot be timed. Of "auto" only its backend can tell, once it is open."""
     if name not in ("cuda", "auto"):
         raise UsageError(
-            f"--speed needs --backend cuda: on the {name} backend a kernel's time says nothing; use --no-speed or leave "
-            f"it out"
+            f"--speed needs --backend cuda: on the {name} backend a kernel's time says nothing; leave it out"
         )
 
 
