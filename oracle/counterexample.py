@@ -24,7 +24,6 @@ CLEAR = (
     16.0  # tolerances: an error that was larger stays larger than this, so that what is shown is no matter of rounding
 )
 NEVER_SHRUNK = ("timeout", "memory_limit", "tampering")  # slow or harmful to run again
-WRONG_NUMBERS = ("numerical_mismatch", "nonfinite_mismatch", "unwritten_output")  # as one fault may show by turns
 
 
 def counterexample(
@@ -59,7 +58,7 @@ def _shrunk(runner: Runner, found: Trial, check: str, kind: str) -> Trial:
     clear = CLEAR if (_ratio(found) or 0.0) >= CLEAR else 0.0
 
     def fails(trial: Trial) -> bool:
-        if trial.failure is None or _family(trial.failure.kind) != _family(kind):
+        if trial.failure is None or trial.failure.kind != kind:
             return False
         ratio = _ratio(trial)
         return ratio is None or ratio >= clear
@@ -84,11 +83,6 @@ def _shrunk(runner: Runner, found: Trial, check: str, kind: str) -> Trial:
 def _ratio(trial: Trial) -> float | None:
     """The largest finite error in tolerances, None where there is none."""
     return trial.comparison.stats.get("max_ratio") if trial.comparison else None
-
-
-def _family(kind: str) -> str:
-    """Kinds that one fault may show as on different inputs shrink together."""
-    return "wrong_numbers" if kind in WRONG_NUMBERS else kind
 
 
 def diagnosis(trial: Trial, task: Task) -> str | None:
