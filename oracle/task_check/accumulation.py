@@ -143,14 +143,14 @@ def _exponentials(mode: InHalf, x: torch.Tensor, dim: Any) -> tuple[torch.Tensor
 def _softmax(mode: InHalf, x: torch.Tensor, dim: int, *_: Any) -> torch.Tensor | None:
     if _terms(x, dim) < TERMS:
         return None
-    _, e, total = _exponentials(mode, x, dim)
+    e, total = _exponentials(mode, x, dim)[1:]
     return e / total
 
 
 def _log_softmax(mode: InHalf, x: torch.Tensor, dim: int, *_: Any) -> torch.Tensor | None:
     if _terms(x, dim) < TERMS:
         return None
-    peak, _, total = _exponentials(mode, x, dim)
+    peak, total = _exponentials(mode, x, dim)[::2]
     return x - peak - total.log()
 
 
