@@ -24,6 +24,7 @@ from oracle.worker.protocol import TensorBuffer
 HALF = "half"  # the stand-in that accumulates in half precision
 REJECTED, ACCEPTED, INAPPLICABLE, UNMEASURED = "rejected", "accepted", "not applicable", "not measured"
 BROKEN = "broken"  # not judged, or failing for another reason than its values: nothing is known
+LENGTHEN = "add `half_sum` to `regimes` and longer sizes to the dim of `reduces`, or tighten `scale` and `storage`"
 MEND = "tighten `scale` and `storage`, or let the sizes and regimes show the difference"
 NAMES = KINDS | {
     HALF: f"sums of {accumulation.TERMS} terms and more kept in half precision, emulated: such cases that fail, "
@@ -152,7 +153,7 @@ def emulated_over(bench: Bench, task: Task, cases: list[Case]) -> Finding:
         return Finding(INAPPLICABLE, reason=f"no case adds {accumulation.TERMS} terms")
     measured = f"{', '.join(counts)}{' (beyond the portfolio)' if beyond else ''}"
     if accepted:
-        return Finding(ACCEPTED, reason=f"passes in {', '.join(accepted)}: {MEND} ({measured})")
+        return Finding(ACCEPTED, reason=f"passes in {', '.join(accepted)} ({measured}): {LENGTHEN}")
     return Finding(REJECTED, max(kinds, key=kinds.count), reason=measured)
 
 
