@@ -3,6 +3,7 @@
 Measured in two ways. *Emulated*, for any task: its own float64 reference is computed again with every long sum in it
 rounded to the half type after each `LANES` terms, all else as exact as before, and the result compared as a candidate's.
 *Real*, where the corpus has right kernels of the task that keep an accumulator: the same kernels with it rounded.
+A sum counts wherever it is: one over columns of a fixed width too, not only over the dim in `reduces`.
 """
 
 from __future__ import annotations
