@@ -21,6 +21,7 @@ COMMANDS = (
     "judge",
     "validate",
     "tasks",
+    "tasks_check",
     "prompts",
     "serve",
     "bench",

@@ -16,7 +16,7 @@ from oracle.schema import Form, Keyword, Task
 TaskDirs = Annotated[list[Path] | None, typer.Option("--task-dir", metavar="DIR", help="A folder with more suites.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-commands = typer.Typer(no_args_is_help=True, help="List tasks, or show one.")
+commands = typer.Typer(no_args_is_help=True, help="List, show or check tasks.")
 
 
 def register(app: typer.Typer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +114,14 @@ def _trials(sessions: _Sessions, task: Task, profile: Profile, calls: list[Naive
             if failure is not None:
                 return NaiveResult(FAIL, failure if profile.trials == 1 else f"trial {trial + 1}: {failure}")
     return NaiveResult(PASS, f"{profile.trials} trial{'s' if profile.trials > 1 else ''} passed")
+
+
+def first_calls(task: Task, profile: Profile) -> Iterator[tuple[Call, Any]]:
+    """The calls of a profile's first trial, and what `eager` gives on each."""
+    for call in naive_calls(task, profile):
+        tensors = draw(call, profile.draw, torch.Generator().manual_seed(_trial_seed(0, profile.trials)))
+        with torch.no_grad():
+            yield _call(task, call, tensors), _eager(task, call, tensors)
 
 
 def naive_calls(task: Task, profile: Profile) -> list[NaiveCall]:
