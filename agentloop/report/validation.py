@@ -16,6 +16,7 @@ from oracle.validation import calibration, compiled, equivalence, mutation, stra
 from oracle.verdict import FAIL, PASS
 
 PUBLISHED_CASES = 30  # per operator and dtype in the seed paper
+EQUIVALENT = ("same code", "proof")  # fates of mutants that are not wrong
 CLAIM = "pass"  # the seed paper's "benchmark verdict" of every entry: a constant in its corpus, never measured
 
 Row = dict[str, Any]
@@ -166,7 +167,7 @@ def mutation_figures(rows: list[Row], code: Mapping[str, Row]) -> Row:
     )
     counted = [row for row in rows if not row["excluded"] and not _refused(row)]
     fates = {row["key"]: fate(row, code) for row in counted}
-    real = [row for row in counted if fates[row["key"]] not in ("same code", "proof", "lanes")]
+    real = [row for row in counted if fates[row["key"]] not in EQUIVALENT]
     return {
         "mutants": len(rows),
         "excluded": dict(reasons),
@@ -181,8 +182,9 @@ def _kills(rows: Iterable[Row], profile: str) -> Row:
 
 
 def fate(row: Row, code: Mapping[str, Row]) -> str:
-    """killed; or of a survivor: `same code` (compiles to the same), `proof` (proof and 1,000 equal cases), `lanes` (reported
-    as undefined lanes or an order of programs, tier portability: never in a headline), `unjudged`, or `survived`."""
+    """killed; or of a survivor: `same code` (compiles to the same), `proof` (proof and 1,000 equal cases), `portability`
+    (reported there as undefined lanes or an order of programs, which is not a fail), `unjudged`, or `survived`. Only the
+    first two are taken for equivalent."""
     if row["status"] == FAIL:
         return "killed"
     if code.get(row["key"], {}).get("same"):
@@ -191,7 +193,7 @@ def fate(row: Row, code: Mapping[str, Row]) -> str:
         return "proof"
     if row["status"] != PASS:
         return "unjudged"
-    return "lanes" if row["portability"] == FAIL else "survived"
+    return "portability" if row["portability"] == FAIL else "survived"
 
 
 def _refused(row: Row) -> bool:
@@ -200,7 +202,7 @@ def _refused(row: Row) -> bool:
 
 def _score(rows: list[Row], fates: Mapping[str, str]) -> Row:
     counts = Counter(fates[row["key"]] for row in rows)
-    wrong = [row for row in rows if fates[row["key"]] not in ("same code", "proof", "lanes")]
+    wrong = [row for row in rows if fates[row["key"]] not in EQUIVALENT]
     columns = ("key", "task", "kernel", "operator", "line", "description", "status", "portability")
     return {
         "mutants": len(rows),
