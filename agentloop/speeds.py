@@ -15,7 +15,7 @@ from typing import Any
 from agentloop.errors import UsageError
 from agentloop.files import read_lines
 from agentloop.records import Attempt, SpeedRecord
-from agentloop.statistics import share
+from agentloop.statistics import averaged
 from oracle.verdict import PASS
 
 FILE = "speed.jsonl"
@@ -80,7 +80,7 @@ def _fast_p(first: Sequence[Attempt], timed: Mapping[str, SpeedRecord], check: s
     by_task: defaultdict[str, list[bool]] = defaultdict(list)
     for attempt in first:
         by_task[attempt.task].append(_fast(attempt, timed, check, p))
-    return share(by_task)
+    return averaged(by_task)
 
 
 def _fast(attempt: Attempt, timed: Mapping[str, SpeedRecord], check: str, p: float) -> bool:
