@@ -7,19 +7,28 @@ a pass: the judge itself empties the kernels and compares bytes, and itself comp
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
 
 from oracle.case import Case
 from oracle.errors import UsageError
 from oracle.noop import emptied
 from oracle.runner import Runner, Trial
 from oracle.verdict import Failure
+from oracle.worker.protocol import Outcome
 
 COMPARE, REFRESHED, REPEATED = "compare", "refreshed", "repeated"
 REVERSED, LANES, EMPTIED, COMPILED = "reversed", "lanes", "emptied", "compiled"
 CONFIG = "config-"  # with a number: that autotune configuration
 CONFIGS = 4  # configurations judged, at most
 _ORDERS = {"interpreter": (REVERSED, LANES)}  # what only a backend that decides order and lanes itself can examine
+HOST = "host_compute"
+HELD_CASES = 4  # cases on which it is looked whether emptied kernels are given the answer
+TELLING = 4  # elements from which an output that turns up elsewhere is no coincidence
+PLAIN = ("uniform", "normal")  # regimes in which an input does not look like an output (as tanh of the tiny does)
 SAMPLE = 4  # cases that each examination repeats: the largest of those that passed
 
 
@@ -80,7 +89,7 @@ def examine(runner: Runner, passed: list[Trial], *, only_unused: bool = False) -
             if trial.failure is not None:
                 breaches.append(Breach(trial.failure, case, check, before))
                 break
-    breach = _unused_kernel(runner, [t for t in telling if not t.expected.constant()])
+    breach = _emptied_kernels(runner, [t for t in telling if not t.expected.constant()])
     if breach is not None:
         breaches.append(breach)
     return breaches, notes
@@ -123,29 +132,75 @@ def _beside(runner: Runner, source: str, *, noop: bool = False) -> Runner:
     )
 
 
-def _unused_kernel(runner: Runner, telling: list[Trial]) -> Breach | None:
-    """The kernels are unused only if emptying them changes no output byte on every case with a telling reference."""
-    if not telling:
-        return None
+def _emptied_kernels(runner: Runner, telling: list[Trial]) -> Breach | None:
+    """The kernels are unused only if emptying them changes no output byte on every case with a telling reference. They
+    are beside the point where an emptied one is given the answer: then host code has computed it."""
     with _beside(runner, emptied(runner.source), noop=True) as empty:
-        for trial in telling:
-            if _outcome_bytes(empty.run(trial.case)) != _outcome_bytes(trial):
+        used = False
+        for place, trial in enumerate(telling):
+            if used and place >= HELD_CASES:
+                break
+            ran = empty.run(trial.case, held=True)
+            used = used or _outcome_bytes(ran) != _outcome_bytes(trial)
+            if used and HOST in runner.forbid and given_answer(trial, ran.outcome, runner):
                 runner.executions += empty.executions
-                return None
+                return Breach(_host_failure(trial.case.tier), trial.case, EMPTIED)
         runner.executions += empty.executions
+    if used or not telling:
+        return None
     case = telling[0].case
     return Breach(_unused_failure(case.tier), case, EMPTIED)
 
 
+def given_answer(trial: Trial, emptied_outcome: Outcome, runner: Runner) -> bool:
+    """Whether a launch of emptied kernels was given a tensor that holds an output of the trial, within tolerance. Outputs
+    too small to tell, constant, or made of an input's own values (copies may move and cast) say nothing."""
+    if trial.case.regime not in PLAIN:
+        return False
+    for quantity in trial.expected.outputs:
+        want = np.asarray(quantity.values, np.float64).reshape(-1)
+        if want.size < TELLING or len(np.unique(want)) < TELLING // 2 or not np.isfinite(want).all():
+            continue
+        bounds = runner.tolerance.bounds(runner.task, trial.inputs, quantity).reshape(-1)
+        if any(_moved(want, tensor.values(), bounds.max()) for tensor in trial.inputs.tensors):
+            continue
+        for held in emptied_outcome.held:
+            if prod(held.shape) != want.size or not held.data:
+                continue
+            with suppress(KeyError, ValueError):
+                got = np.asarray(held.array(), np.float64).reshape(-1)
+                if np.all(np.abs(got - want) <= bounds):
+                    return True
+    return False
+
+
+def _moved(want: np.ndarray, values: np.ndarray, bound: float) -> bool:
+    """Whether an output holds an input's values, in any order and but for rounding."""
+    if values.size != want.size:
+        return False
+    given = np.sort(values.reshape(-1).astype(np.float64))
+    return bool(np.all(np.abs(np.sort(want) - given) <= 4 * bound))
+
+
 def _unused(runner: Runner, case: Case) -> Trial:
     trial = runner.run(case)
+    if trial.failure is not None:
+        return trial
     with _beside(runner, emptied(runner.source), noop=True) as empty:
-        same = _outcome_bytes(empty.run(case)) == _outcome_bytes(trial)
-    return replace(trial, failure=_unused_failure(case.tier)) if same and trial.failure is None else trial
+        ran = empty.run(case, held=True)
+    if _outcome_bytes(ran) == _outcome_bytes(trial):
+        return replace(trial, failure=_unused_failure(case.tier))
+    if HOST in runner.forbid and given_answer(trial, ran.outcome, runner):
+        return replace(trial, failure=_host_failure(case.tier))
+    return trial
 
 
 def _unused_failure(tier: str) -> Failure:
     return Failure("unused_kernel", tier, "the output is the same when every Triton kernel does nothing")
+
+
+def _host_failure(tier: str) -> Failure:
+    return Failure(HOST, tier, "a kernel is given the answer, computed by host code")
 
 
 def _outcome_bytes(trial: Trial) -> object:

@@ -117,7 +117,9 @@ def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
     if programs[0] * programs[1] * programs[2]:
         current.launches += 1
         with torch._C.DisableTorchFunction(), np.errstate(all="ignore"):
-            memory.launch(_tensors(bound))
+            tensors = _tensors(bound)
+            current.hold(tensors.values())
+            memory.launch(tensors)
             _interpret(kernel, bound, programs)
     return Compiled(self, kwargs)
 

@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from oracle.worker import candidate as candidate_module
-from oracle.worker import isolation, outputs, repeating, wire
+from oracle.worker import isolation, outputs
 from oracle.worker.candidate import Candidate, Raised
 from oracle.worker.device import Columns, Device, Ended
 from oracle.worker.isolation import Cell
@@ -31,7 +30,7 @@ _now = time.perf_counter
 
 def watch() -> Watch:
     """Made in the warm parent, when everything is patched: what the modules were like before any candidate."""
-    return Watch([candidate_module, outputs, repeating, wire, sys.modules[__name__]])
+    return Watch([module for name, module in sys.modules.items() if name.partition(".")[0] == "oracle"])
 
 
 def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device, watch: Watch) -> NoReturn:
@@ -116,7 +115,7 @@ class Server:
             result, raised = self._call(positional, keyword)
         ended = Ended()
         parts: list[bytes] = []
-        reply: dict[str, Any] = {"type": "returned", "structure": "None", "outputs": [], "late": False}
+        reply: dict[str, Any] = {"type": "returned", "structure": "None", "outputs": [], "late": False, "held": []}
         try:
             with guarded():
                 returned = examine(result, self.device) if raised is None else None
@@ -129,13 +128,16 @@ class Server:
                     reply.update(structure=returned.structure, outputs=returned.headers)
                     parts = [fetch() for fetch in returned.fetchers]
                     reply["late"] = early not in (None, parts) or self._late(returned, parts)
+                    held = examine(tuple(ended.held), self.device)
+                    reply["held"] = held.headers
+                    parts += [fetch() for fetch in held.fetchers]
                 self.device.give_back()
         except BaseException as error:  # a device error shows at the synchronisation; memory ends at a copy
             raised = self._broken(error, raised)
         if ended.unsupported:  # even where the candidate caught the refusal: what it did then is no judgement of it
             raised = Raised("unsupported", ended.unsupported, raised.traceback if raised else "")
         if raised is not None:
-            reply.update(outputs=[], late=False)
+            reply.update(outputs=[], late=False, held=[])
             parts = []
         self.watch.compare()
         reply.update(_raised(raised), launches=ended.launches, configs=ended.configs, seconds=self._seconds)

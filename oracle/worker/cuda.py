@@ -93,6 +93,7 @@ class Cuda:
     def begin(self, call: dict[str, Any]) -> None:
         timed = bool(call["timed"])
         current.restart(reverse=False, poison=call["poison"], fill_lanes=False, config=call["config"], timed=timed)
+        current.held = [] if call["held"] else None
         self._memory.restart()
         _set_stream(_default_stream())
         _synchronize()  # the inputs are there for every stream
@@ -108,7 +109,7 @@ class Cuda:
         if streams.pending:
             current.find("late_write", "a kernel was launched on a stream that the caller's stream never waits for")
         self._memory.check()
-        return Ended(current.launches, list(current.findings), current.configs)
+        return Ended(current.launches, list(current.findings), current.configs, held=current.held or [])
 
     def where(self, tensor: Any) -> str:
         """The device type "cuda" where the inputs are; a tensor in the machine's own memory is on "host"."""

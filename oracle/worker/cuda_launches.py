@@ -123,6 +123,9 @@ def _counted(original: Callable[..., Any]) -> Callable[..., Any]:
     """`JITFunction.run`: a warm-up compiles and launches nothing."""
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if not warmup and current.held is not None:
+            with torch._C.DisableTorchFunction():
+                current.hold(value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor))
         result = original(self, *args, grid=grid, warmup=warmup, **kwargs)
         if not warmup:
             current.launches += 1

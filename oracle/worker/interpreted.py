@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 import oracle.interpreter as layer
+from oracle.interpreter.state import current
 from oracle.worker.device import Columns, Ended, unheard
 from oracle.worker.policies import POLICIES
 
@@ -75,6 +76,7 @@ class Interpreted:
     def begin(self, call: dict[str, Any]) -> None:
         settings = {name: call[name] for name in ("reverse", "poison", "fill_lanes", "config")}
         layer.begin_call(**settings, ranges=self._ranges)
+        current.held = [] if call["held"] else None
 
     def repeat(self, tensors: list[Any], offsets: list[int], call: Callable[[], Any]) -> tuple[Any, Columns]:
         raise NotImplementedError("only a GPU's times mean anything")
@@ -84,7 +86,7 @@ class Interpreted:
 
     def end(self) -> Ended:
         launches, findings = layer.end_call()
-        return Ended(launches, findings, layer.configurations(), layer.unsupported() or "")
+        return Ended(launches, findings, layer.configurations(), layer.unsupported() or "", current.held or [])
 
     def where(self, tensor: Any) -> str:
         """The inputs are on "cpu" here; what would be on the CPU of a machine with a GPU is on "host"."""

@@ -51,6 +51,7 @@ class Call:
     timed      where not empty (cuda only): the call is repeated and timed, once per offset, each time on the inputs with
                every tensor's elements rolled back by that many places (`oracle.inputs.rolled`), and autotuned kernels
                choose for themselves. The outcome is that of the last repetition.
+    held       whether the tensors that launches are given are wanted too, as they are when each launch begins.
     """
 
     positional: tuple[Argument, ...]
@@ -60,6 +61,7 @@ class Call:
     fill_lanes: bool = False
     config: int = 0
     timed: tuple[int, ...] = ()
+    held: bool = False
 
     def buffers(self) -> list[TensorBuffer]:
         return [a for a in (*self.positional, *self.keyword.values()) if isinstance(a, TensorBuffer)]
@@ -122,6 +124,7 @@ class Outcome:
     configs    the largest number of autotune configurations that a kernel of the call chose from.
     late       True if an output's bytes changed after the call returned and a final synchronisation.
     times      of a call that was repeated (`Call.timed`).
+    held       what launches were given (`Call.held`), without inputs.
     """
 
     status: str
@@ -137,6 +140,7 @@ class Outcome:
     late: bool = False
     seconds: float = 0.0
     times: Times | None = None
+    held: tuple[RawTensor, ...] = ()
 
 
 class Session(Protocol):

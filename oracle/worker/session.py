@@ -138,10 +138,12 @@ class WorkerSession:
             raised = _raised(message)
             if raised is None:
                 names = [buffer.name for buffer in buffers]
+                returned = _described(message, "outputs")
                 outcome = Outcome(
                     RETURNED,
                     structure=_text(message, "structure"),
-                    outputs=_outputs(message, parts, names),
+                    outputs=_tensors(returned, parts[: len(returned)], names),
+                    held=_tensors(_described(message, "held"), parts[len(returned) :], names),
                     late=message.get("late") is True,
                     times=_times(message, self._marks) if call.timed else None,
                 )
@@ -265,6 +267,7 @@ def _request(call: Call, buffers: list[TensorBuffer], places: list[int]) -> dict
         "fill_lanes": call.fill_lanes,
         "config": call.config,
         "timed": list(call.timed),
+        "held": call.held,
     }
 
 
@@ -332,10 +335,17 @@ def _findings(message: dict[str, Any]) -> tuple[Finding, ...]:
     return tuple(Finding(str(kind)[:40], _shown(str(text))) for kind, text in pairs)
 
 
-def _outputs(message: dict[str, Any], parts: list[bytes], inputs: list[str]) -> tuple[RawTensor, ...]:
-    """The returned tensors; their bytes agree with shape and dtype, or are absent (too large, or on no real device)."""
-    headers = message.get("outputs")
-    if not isinstance(headers, list) or len(headers) != len(parts):
+def _described(message: dict[str, Any], name: str) -> list[Any]:
+    headers = message.get(name)
+    if not isinstance(headers, list):
+        raise Garbage(f"a message whose {name} are no list")
+    return headers
+
+
+def _tensors(headers: list[Any], parts: list[bytes], inputs: list[str]) -> tuple[RawTensor, ...]:
+    """Tensors as the process describes them; their bytes agree with shape and dtype, or are absent (too large, or on no
+    real device)."""
+    if len(headers) != len(parts):
         raise Garbage("outputs that do not fit their bytes")
     outputs = []
     for header, data in zip(headers, parts, strict=True):

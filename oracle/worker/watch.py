@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from oracle.interpreter.state import CallState
 from oracle.worker.isolation import import_path
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -117,7 +118,7 @@ class Watch:
     def __init__(self, harness: list[types.ModuleType]) -> None:
         """Remember the attributes as they are now. `harness`: modules of ours to watch beside torch's and Triton's."""
         modules = [sys.modules[name] for name in _WATCHED if name in sys.modules]
-        spaces: list[Any] = [builtins, *modules, *harness, torch.Tensor, torch.nn.Module]
+        spaces: list[Any] = [builtins, *modules, *harness, torch.Tensor, torch.nn.Module, CallState]
         self._spaces = [Space(space) for space in spaces]
         self._functions = {
             id(function): f"{space.name}.{name}" for space in self._spaces for name, function in space.functions()
@@ -210,7 +211,8 @@ def _wrapped_by_torch(found: Any, before: Any) -> bool:
 
 
 def _is_code(value: Any) -> bool:
-    return callable(value) or isinstance(value, (types.ModuleType, property, types.GetSetDescriptorType))
+    kinds = (types.ModuleType, property, types.GetSetDescriptorType, frozenset)
+    return callable(value) or isinstance(value, kinds)
 
 
 def _shown(path: Any) -> str:

@@ -57,7 +57,7 @@ def hidden(x):
 STOLEN_PROCESS = """
 import gc, json, os, struct
 server = next(o for o in gc.get_objects() if type(o).__name__ == "Server" and "arena" in vars(o))
-said = dict(kind="", message="", traceback="", findings=[], seconds=0.0)
+said = dict(kind="", message="", traceback="", findings=[], seconds=0.0, held=[])
 
 def read(count):
     data = b""
@@ -199,6 +199,109 @@ NO_KERNEL = [
         return torch.tensor(flat, dtype=x.dtype, device=x.device).reshape(x.shape)
         """,
     ),
+    relu("arithmetic that torch does not see, copied by a kernel", "host_compute", "return launched(_copy, hidden(x))"),
+    relu(
+        "host code in a thread",
+        "host_compute",
+        """
+        found = []
+        thread = threading.Thread(target=lambda: found.append(torch.relu(x)))
+        thread.start()
+        thread.join()
+        return launched(_copy, found[0])
+        """,
+        "import threading",
+    ),
+    relu(
+        "host code where torch asks nobody",
+        "host_compute",
+        """
+        with torch._C.DisableTorchFunction():
+            y = torch.relu(x)
+        return launched(_copy, y)
+        """,
+    ),
+    relu(
+        "host code in TorchScript",
+        "host_compute",
+        "return launched(_copy, scripted(x))",
+        """
+        @torch.jit.script
+        def scripted(x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x)
+        """,
+    ),
+    relu(
+        "host code called by an index",
+        "host_compute",
+        """
+        if x.numel() == 0:
+            return empty(x)
+        class Index:
+            def __index__(self):
+                self.y = torch.relu(x)
+                return 0
+        index = Index()
+        x[index]
+        return launched(_copy, index.y)
+        """,
+    ),
+    relu(
+        "host code in a gradient's hook",
+        "host_compute",
+        """
+        if x.numel() == 0:
+            return empty(x)
+        found = []
+        w = torch.zeros_like(x).requires_grad_(True)
+        w.register_hook(lambda g: (found.append(torch.relu(g.detach())), None)[1])
+        w.view(w.shape).backward(x)
+        return launched(_copy, found[0])
+        """,
+    ),
+    relu(
+        "one value after the other",
+        "host_compute",
+        """
+        flat = [max(0.0, value.item()) for value in x.reshape(-1).unbind(0)]
+        return launched(_copy, torch.tensor(flat, dtype=x.dtype, device=x.device).reshape(x.shape))
+        """,
+    ),
+    relu(
+        "the mode that watches taken off",
+        "host_compute",
+        """
+        kept = []
+        try:
+            while True:
+                kept.append(_pop_mode())
+        except Exception:
+            pass
+        y = torch.relu(x)
+        for mode in reversed(kept):
+            _push_mode(mode)
+        return launched(_copy, y)
+        """,
+        "from torch.overrides import _pop_mode, _push_mode",
+    ),
+    relu(
+        "what is allowed to host code replaced",
+        "tampering",
+        """
+        sys.modules["oracle.interpreter.host_compute"].ALLOWED = frozenset(["relu"])
+        return launched(_copy, torch.relu(x))
+        """,
+        "import sys",
+    ),
+    relu(
+        "the one that notes it silenced",
+        "tampering",
+        """
+        type(sys.modules["oracle.interpreter.state"].current).find = lambda *_: None
+        return launched(_copy, torch.relu(x))
+        """,
+        "import sys",
+    ),
     relu("arithmetic that torch does not see", "no_kernel_launch", "return hidden(x)"),
     relu("a decoy beside it", "unused_kernel", "right(x)\nreturn hidden(x)"),
     relu(
@@ -213,7 +316,7 @@ NO_KERNEL = [
     ),
     relu(
         "findings silenced",
-        "no_kernel_launch",
+        "launch_error",
         """
         state = sys.modules["oracle.interpreter.state"]
         state.current.find = lambda kind, message: None
