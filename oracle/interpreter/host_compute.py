@@ -16,7 +16,7 @@ from oracle.interpreter.state import current
 
 _ALLOWED = (
     # allocate
-    "empty empty_like empty_strided empty_permuted new_empty new_empty_strided zeros zeros_like new_zeros ones "
+    "new empty empty_like empty_strided empty_permuted new_empty new_empty_strided zeros zeros_like new_zeros ones "
     "ones_like new_ones full full_like new_full arange linspace logspace eye tensor new_tensor as_tensor asarray "
     "scalar_tensor rand randn randint randperm rand_like randn_like randint_like from_numpy frombuffer "
     "tril_indices triu_indices normal_ uniform_ random_ "

@@ -183,9 +183,8 @@ def _interpret(kernel: Kernel, bound: dict[str, Any], programs: tuple[int, int, 
         raise
     except Exception as error:
         text = str(error) or repr(error)
-        absent = absent_api(text)
-        if absent:
-            current.find("note", f"absent_api: {absent}")
+        if absent := absent_api(text):
+            current.unsupported = absent
         raise KernelError(f"{type(error).__name__}: {text} ({_place(kernel, error)})") from error
     finally:
         current.depth -= 1
