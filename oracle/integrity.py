@@ -15,6 +15,7 @@ import numpy as np
 
 from oracle.case import Case
 from oracle.errors import UsageError
+from oracle.minimize.values import drawn, elements
 from oracle.noop import emptied
 from oracle.runner import Runner, Trial
 from oracle.verdict import Failure
@@ -29,6 +30,7 @@ HOST = "host_compute"
 HELD_CASES = 4  # cases on which it is looked whether emptied kernels are given the answer
 TELLING = 4  # elements from which an output that turns up elsewhere is no coincidence
 PLAIN = ("uniform", "normal")  # regimes in which an input does not look like an output (as tanh of the tiny does)
+NUDGED_ELEMENTS = 20_000  # of a case that is changed in a few elements
 SAMPLE = 4  # cases that each examination repeats: the largest of those that passed
 
 
@@ -109,13 +111,30 @@ def _as(trial: Trial, kind: str, prefix: str) -> Trial:
 
 
 def _refreshed(runner: Runner, case: Case) -> Trial:
-    """The case after a call with other contents of the same sizes, in a process that has seen nothing else."""
+    """The case after a call with other contents of the same sizes, then with a few elements changed, in a process that has
+    seen nothing else."""
+    after = "after a call with other contents of the same sizes: "
     with _beside(runner, runner.source) as fresh:
         fresh.run(case.with_(seed=case.seed ^ 1, values=None))
         trial = fresh.run(case)
+        if trial.failure is None and (nudged := _nudged(runner, case)) is not None:
+            trial, after = fresh.run(nudged), "after a call whose contents differed in a few elements: "
         runner.executions += fresh.executions
     loud = trial.failure is not None and trial.failure.loud
-    return trial if loud else _as(trial, "stale_result", "after a call with other contents of the same sizes: ")
+    return trial if loud else _as(trial, "stale_result", after)
+
+
+def _nudged(runner: Runner, case: Case) -> Case | None:
+    """The case with two elements of each tensor exchanged, neither at an end nor in the middle; None where they are too
+    large to be written out."""
+    if elements(runner.task, case) > NUDGED_ELEMENTS:
+        return None
+    values = {name: list(flat) for name, flat in drawn(runner.task, case).items()}
+    for flat in values.values():
+        first, second = len(flat) // 5, len(flat) // 3
+        if len(flat) >= 8:
+            flat[first], flat[second] = flat[second], flat[first]
+    return case.with_(values=values)
 
 
 def _beside(runner: Runner, source: str, *, noop: bool = False) -> Runner:
