@@ -15,6 +15,7 @@ import numpy as np
 
 from oracle.case import Case
 from oracle.errors import UsageError
+from oracle.inputs import of_tensor
 from oracle.minimize.values import drawn, elements
 from oracle.noop import emptied
 from oracle.runner import Runner, Trial
@@ -126,8 +127,8 @@ def _refreshed(runner: Runner, case: Case) -> Trial:
 
 def _nudged(runner: Runner, case: Case) -> Case | None:
     """The case with two elements of each tensor exchanged, neither at an end nor in the middle; None where they are too
-    large to be written out."""
-    if elements(runner.task, case) > NUDGED_ELEMENTS:
+    large to be written out, or repeat."""
+    if elements(runner.task, case) > NUDGED_ELEMENTS or of_tensor(case.layout)[0] == "expanded":
         return None
     values = {name: list(flat) for name, flat in drawn(runner.task, case).items()}
     for flat in values.values():
