@@ -26,11 +26,7 @@ EACH_ALONE = 16_000  # … where each element stands alone, …
 VOLUME, VOLUME_ELEMENTS = 5_000_000, 600_000  # … or, where tensors are multiplied, most products and elements
 MIXED, LONG = 0.25, 4.0  # shares of these: several dims at once (many such cases); one long row (few programs)
 REDRAW_STEP = 1000  # added to the index of a case that is drawn again
-NOT_FORGOTTEN = (
-    "one_nan",
-    "nonfinite",
-)  # regimes of which a later block of a long row may lose what an earlier one had
-SIZE_CLASSES = ("small", "beyond", "long", "blocks", "one", "above", "below", "other")
+SIZE_CLASSES = ("small", "beyond", "long", "one", "above", "below", "other")
 
 # Regimes that reveal most, as bug reports tell; a task's others follow in its order.
 REVEALING = (
@@ -230,9 +226,6 @@ class Proposer:
         for regime in regimes:
             self.regime(regime, alone=True)
         for regime in regimes:
-            if self.task.reduces and regime in NOT_FORGOTTEN:
-                self.regime(regime, alone=True, dims=self.long())
-        for regime in regimes:
             self.regime(regime)
         for regime in self.shuffled(regimes)[:8]:
             self.regime(regime, alone=True, dims=self.mixed(self.form))
@@ -307,12 +300,11 @@ def main_dim(task: Task) -> str:
 
 
 def size_class(size: int) -> str:
-    """What a size probes: 1; small and uneven; one past or short of a power of two (a block); past one
-    block of 1024, past many, or a whole number of them."""
+    """What a size probes: 1; small and uneven; one past or short of a power of two (a block); one or many blocks of 1024."""
     if size == 1:
         return "one"
     if size > 1024:
-        return "blocks" if not size & (size - 1) else "beyond" if size < 2048 else "long"
+        return "beyond" if size < 2048 else "long"
     if size < 10:
         return "small" if size & (size - 1) else "other"
     if not (size - 1) & (size - 2):

@@ -23,16 +23,14 @@ WIDTHS = (
     1023,
     1024,
     1025,
-    2048,
     2049,
-    4096,
     4097,
     8193,
     65537,
 )
 DIMS = {
     "B": Dim((1, 2, 3), base=2, empty=True),
-    "R": Dim((1, 2, 3, 7, 17, 33, 265), base=8, empty=True),  # 265: more rows than a GPU has processors
+    "R": Dim((1, 2, 3, 7, 17, 33), base=8, empty=True),
     "N": Dim(WIDTHS, base=256, naive=1024),
 }
 SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 127, 129)
