@@ -15,7 +15,7 @@ DEPTH = 3  # names in a column's path: score.tiers.shapes; what lies deeper is J
 
 def with_speed(run: Path, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each record with its candidate's time as `speed` (None without one); as they are where nothing was timed."""
-    speeds = {key: speed.model_dump(mode="json") for key, speed in load_speeds(run).items()}
+    speeds = {key: speed.to_json() for key, speed in load_speeds(run).items()}
     if not speeds:
         return records
     return [{**record, "speed": speeds.get((record["task"], record.get("candidate_id") or ""))} for record in records]

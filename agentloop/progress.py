@@ -51,7 +51,7 @@ class RunProgress:
             self.counts["illusions"] += 1
         failure = attempt.score.failure if attempt.score else None
         parts = [
-            f"[{self.counts['ended']}/{self.episodes}]",
+            f"[{self.counts['ended'] + bool(attempt.ends)}/{self.episodes}]",
             f"{attempt.task} {attempt.model} {attempt.prompt_strategy} {attempt.feedback}",
             f"sample {attempt.sample} round {attempt.round}:",
             attempt.status_stated,

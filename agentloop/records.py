@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from oracle.speed import Speed
+
 RECORD_VERSION = 1
 
 
@@ -152,23 +154,10 @@ class Attempt(Record):
 
 
 class SpeedRecord(Record):
-    """A candidate's time on the GPU: `oracle.speed.Speed`, and whose it is."""
+    """A candidate's time on the GPU, and whose it is."""
 
     task: str
     task_hash: str
     candidate_id: str
-    median_us: float | None
-    p10_us: float | None
-    p90_us: float | None
-    eager_us: float
-    eager_p10_us: float
-    eager_p90_us: float
-    speedup: float | None
-    floor_us: float | None
-    flags: list[str]
-    message: str
-    shape: dict[str, int]
-    dtype: str
-    repetitions: int
-    gpu: str
+    speed: Speed
     time: float

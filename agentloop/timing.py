@@ -37,13 +37,13 @@ def time_candidates(store: Store, tasks: Mapping[str, Task], judge: Judge, conso
         for number, (task_id, candidate) in enumerate(missing, 1):
             task = tasks[task_id]
             try:
-                speed = watch.time(task, _source(store, candidate)).to_json()
+                speed = watch.time(task, _source(store, candidate))
             except InfrastructureError as error:
                 untimed.append(f"{task_id} {candidate}: {error}")
                 said, in_a_row = str(error), in_a_row + 1
             else:
                 record = SpeedRecord(
-                    task=task_id, task_hash=task.digest, candidate_id=candidate, time=time.time(), **speed
+                    task=task_id, task_hash=task.digest, candidate_id=candidate, speed=speed, time=time.time()
                 )
                 log.append(record.model_dump(mode="json"))
                 said, in_a_row = speed_words(speed), 0

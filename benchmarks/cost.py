@@ -6,8 +6,8 @@
 DIR holds tasks.jsonl and answers-MODEL.jsonl. Three ways of judging take turns, `--repeat` times: `kernelbench` (that
 profile alone, its five trials at one shape), `oracle` (the full domain until decided, up to 40 cases per dtype; no naive
 check, nothing shrunk) and `run` (what `agentloop run` does with an answer: all six profiles, the oracle, the
-counterexample). A line per turn: seconds of wall time, candidates a second, executions, processes started, and the share
-of the pool's time by activity (`oracle.clock`). Answers without code, or whose code does not parse, are left out: no
+counterexample). A line per turn: seconds of wall time, candidates a second, executions, and the share of
+the pool's time by activity (`oracle.clock`). Answers without code, or whose code does not parse, are left out: no
 process is started for them.
 """
 

@@ -67,7 +67,8 @@ def open_backend(name: str = "auto", *, allow_unsafe: bool = False, without: Col
 
 
 def cuda_device() -> str:
-    """Name of the CUDA device that torch sees, or "". Asked in a process of its own: ours never starts CUDA."""
+    """Name of the CUDA device that torch sees, or "". Asked in a process of its own: ours starts CUDA only to
+    time eager PyTorch (`oracle.speed`)."""
     if not (os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg") or shutil.which("nvidia-smi")):
         return ""
     code = (

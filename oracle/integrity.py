@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from oracle.minimize.values import drawn, elements
 from oracle.noop import emptied
 from oracle.runner import Runner, Trial
 from oracle.verdict import Failure
-from oracle.worker.protocol import Outcome
 
 COMPARE, REFRESHED, REPEATED = "compare", "refreshed", "repeated"
 REVERSED, LANES, EMPTIED, COMPILED = "reversed", "lanes", "emptied", "compiled"
@@ -32,6 +30,7 @@ HELD_CASES = 4  # cases on which it is looked whether emptied kernels are given 
 TELLING = 4  # elements from which an output that turns up elsewhere is no coincidence
 PLAIN = ("uniform", "normal")  # regimes in which an input does not look like an output (as tanh of the tiny does)
 NUDGED_ELEMENTS = 20_000  # of a case that is changed in a few elements
+STATED = ("base", "shapes")  # tiers that every prompt states
 SAMPLE = 4  # cases that each examination repeats: the largest of those that passed
 
 
@@ -64,7 +63,7 @@ def run_check(runner: Runner, case: Case, check: str) -> Trial:
     if check.startswith(CONFIG) and check.removeprefix(CONFIG).isdecimal():
         return runner.run(case, config=int(check.removeprefix(CONFIG)))
     if check == EMPTIED:
-        return _unused(runner, case)
+        return _emptied(runner, case)
     if check == COMPILED:
         return runner.compile(case)
     if check != COMPARE:
@@ -72,19 +71,20 @@ def run_check(runner: Runner, case: Case, check: str) -> Trial:
     return runner.run(case)
 
 
-def examine(runner: Runner, passed: list[Trial], *, only_unused: bool = False) -> tuple[list[Breach], list[str]]:
-    """All examinations on the trials that passed, or only whether the kernels are used. Returns breaches and notes."""
+def examine(runner: Runner, passed: list[Trial], *, only_emptied: bool = False) -> tuple[list[Breach], list[str]]:
+    """All examinations on the trials that passed, or only whether the kernels matter. Returns breaches and notes."""
     telling = sorted((t for t in passed if not t.empty), key=_elements, reverse=True)
     sample = [trial.case for trial in telling[:SAMPLE]]
-    middle = [trial.case for trial in telling if not trial.expected.constant()]
-    middle = middle[len(middle) // 2 :][:1]  # one case, of middling size: each needs a process of its own
+    plain = [trial for trial in telling if not trial.expected.constant()]
+    plain = [trial for trial in plain if trial.case.tier in STATED] or plain
+    middle = [trial.case for trial in plain[len(plain) // 2 :]][:1]  # of middling size: each needs a process of its own
     breaches: list[Breach] = []
     notes: list[str] = []
     configs = max((trial.outcome.configs for trial in passed), default=1)
     if configs > CONFIGS:
         notes.append(f"{CONFIGS} of {configs} autotune configurations were judged")
     others = tuple(f"{CONFIG}{config}" for config in range(1, min(configs, CONFIGS)))
-    checks = () if only_unused else (REFRESHED, REPEATED, *others, *_ORDERS.get(runner.backend.name, ()))
+    checks = () if only_emptied else (REFRESHED, REPEATED, *others, *_ORDERS.get(runner.backend.name, ()))
     for check in checks:
         for case in middle if check == REFRESHED else sample:
             before = () if check == REFRESHED else tuple(runner.history)
@@ -153,66 +153,69 @@ def _beside(runner: Runner, source: str, *, noop: bool = False) -> Runner:
 
 
 def _emptied_kernels(runner: Runner, telling: list[Trial]) -> Breach | None:
-    """The kernels are unused only if emptying them changes no output byte on every case with a telling reference. They
-    are beside the point where an emptied one is given the answer: then host code has computed it."""
+    """Whether the kernels matter. They do not where emptying them changes no output byte on any case with a telling
+    reference, nor where an emptied one is handed the answer: then host code has computed it."""
+    changed = False
     with _beside(runner, emptied(runner.source), noop=True) as empty:
-        used = False
         for place, trial in enumerate(telling):
-            if used and place >= HELD_CASES:
+            if changed and place >= HELD_CASES:
                 break
             ran = empty.run(trial.case, held=True)
-            used = used or _outcome_bytes(ran) != _outcome_bytes(trial)
-            if used and HOST in runner.forbid and given_answer(trial, ran.outcome, runner):
+            changed = changed or _outcome_bytes(ran) != _outcome_bytes(trial)
+            if _handed_over(runner, trial, ran):
                 runner.executions += empty.executions
                 return Breach(_host_failure(trial.case.tier), trial.case, EMPTIED)
         runner.executions += empty.executions
-    if used or not telling:
+    if changed or not telling:
         return None
     case = telling[0].case
     return Breach(_unused_failure(case.tier), case, EMPTIED)
 
 
-def given_answer(trial: Trial, emptied_outcome: Outcome, runner: Runner) -> bool:
-    """Whether a launch of emptied kernels was given a tensor that holds an output of the trial, within tolerance. Outputs
-    too small to tell, constant, or made of an input's own values (copies may move and cast) say nothing."""
-    if trial.case.regime not in PLAIN:
+def _emptied(runner: Runner, case: Case) -> Trial:
+    """The same on one case."""
+    trial = runner.run(case)
+    if trial.failure is not None:
+        return trial
+    with _beside(runner, emptied(runner.source), noop=True) as empty:
+        ran = empty.run(case, held=True)
+    if _handed_over(runner, trial, ran):
+        return replace(trial, failure=_host_failure(case.tier))
+    if _outcome_bytes(ran) == _outcome_bytes(trial):
+        return replace(trial, failure=_unused_failure(case.tier))
+    return trial
+
+
+def _handed_over(runner: Runner, trial: Trial, ran: Trial) -> bool:
+    """Whether a launch of emptied kernels was given a tensor that holds an output of the trial, within tolerance, where
+    the author was told that host code must not compute. Outputs too small to tell, constant, or made of an input's own
+    values (host code may copy, expand and cast) say nothing."""
+    if HOST not in runner.forbid or trial.case.regime not in PLAIN:
         return False
     for quantity in trial.expected.outputs:
         want = np.asarray(quantity.values, np.float64).reshape(-1)
         if want.size < TELLING or len(np.unique(want)) < TELLING // 2 or not np.isfinite(want).all():
             continue
         bounds = runner.tolerance.bounds(runner.task, trial.inputs, quantity).reshape(-1)
-        if any(_moved(want, tensor.values(), bounds.max()) for tensor in trial.inputs.tensors):
+        if any(made_of(want, tensor.values(), bounds.max()) for tensor in trial.inputs.tensors):
             continue
-        for held in emptied_outcome.held:
-            if prod(held.shape) != want.size or not held.data:
-                continue
+        for held in ran.outcome.held:
             with suppress(KeyError, ValueError):
                 got = np.asarray(held.array(), np.float64).reshape(-1)
-                if np.all(np.abs(got - want) <= bounds):
+                if got.size == want.size and np.all(np.abs(got - want) <= bounds):
                     return True
     return False
 
 
-def _moved(want: np.ndarray, values: np.ndarray, bound: float) -> bool:
-    """Whether an output holds an input's values, in any order and but for rounding."""
-    if values.size != want.size:
+def made_of(want: np.ndarray, values: np.ndarray, bound: float) -> bool:
+    """Whether an output is an input moved, expanded or cast: as large at least, and without a value that is not near one
+    of the input's."""
+    if not 0 < values.size <= want.size:
         return False
     given = np.sort(values.reshape(-1).astype(np.float64))
-    return bool(np.all(np.abs(np.sort(want) - given) <= 4 * bound))
-
-
-def _unused(runner: Runner, case: Case) -> Trial:
-    trial = runner.run(case)
-    if trial.failure is not None:
-        return trial
-    with _beside(runner, emptied(runner.source), noop=True) as empty:
-        ran = empty.run(case, held=True)
-    if _outcome_bytes(ran) == _outcome_bytes(trial):
-        return replace(trial, failure=_unused_failure(case.tier))
-    if HOST in runner.forbid and given_answer(trial, ran.outcome, runner):
-        return replace(trial, failure=_host_failure(case.tier))
-    return trial
+    at = np.searchsorted(given, want)
+    below, above = given[np.maximum(at - 1, 0)], given[np.minimum(at, given.size - 1)]
+    return bool(np.all(np.minimum(np.abs(want - below), np.abs(want - above)) <= 4 * bound))
 
 
 def _unused_failure(tier: str) -> Failure:

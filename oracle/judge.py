@@ -116,7 +116,7 @@ class Judge:
         else:
             if naive:
                 verdict.naive = run_naive(self.backend, task, source, seed=self.seed)
-            with self._runner(task, source, forbid) as runner:
+            with self.runner(task, source, forbid) as runner:
                 Judgement(self, runner, verdict, stream, exclude, minimized).decide()
                 verdict.executions = runner.executions
         verdict.seconds = time.monotonic() - started
@@ -125,17 +125,20 @@ class Judge:
 
     def replay(self, task: Task, source: str, replay: Replay, forbid: frozenset[str] = ALWAYS_FORBIDDEN) -> Trial:
         """Execute a token's calls in a fresh process and return the trial of its case."""
-        with self._runner(task, source, forbid) as runner:
+        with self.runner(task, source, forbid) as runner:
             for case in replay.before:
                 runner.run(case)
             return run_check(runner, replay.case, replay.check)
 
-    def _runner(self, task: Task, source: str, forbid: frozenset[str]) -> Runner:
+    def runner(
+        self, task: Task, source: str, forbid: frozenset[str], references: ReferenceCache | None = None
+    ) -> Runner:
+        """A candidate's runner under the judge's settings; `references` in place of the judge's own."""
         return Runner(
             self.backend,
             task,
             source,
-            references=self.references,
+            references=references or self.references,
             tolerance=self.tolerance,
             forbid=forbid,
             timeout=self.limits.call_seconds,

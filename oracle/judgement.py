@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from oracle.attribution import attribute
 from oracle.case import Case
 from oracle.counterexample import counterexample
-from oracle.integrity import COMPARE, COMPILED, examine
+from oracle.integrity import COMPARE, COMPILED, EMPTIED, STATED, examine
 from oracle.portfolio import portfolio
 from oracle.runner import Runner, Trial, no_launch
 from oracle.schema import DOMAINS, TIERS
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from oracle.judge import Judge
 
 FATAL_EVERYWHERE = frozenset({"import_error", "missing_entry_point"})  # no case can go otherwise
-COMPILED_TIERS = ("base", "shapes")  # a candidate that passes the tiers which every prompt states is worth compiling
 
 
 def fail_everywhere(verdict: Verdict, failure: Failure) -> None:
@@ -174,14 +173,14 @@ class Judgement:
             self._fail_rest(no_launch("base"))
             return
         whole = self.verdict.status == PASS
-        breaches, notes = examine(self.runner, self.passed, only_unused=not whole)
+        breaches, notes = examine(self.runner, self.passed, only_emptied=not whole)
         self.verdict.notes.extend(notes)
         if whole:
             self.verdict.tiers.setdefault("portability", PASS)
         for breach in breaches:
             trial = next(trial for trial in self.passed if trial.case == breach.case)
             self._book(breach.failure, Evidence(trial, breach.check, breach.before))
-            if breach.failure.kind == "unused_kernel":
+            if breach.check == EMPTIED:
                 self._fail_rest(breach.failure)
 
     def _fail_rest(self, failure: Failure) -> None:
@@ -193,7 +192,7 @@ class Judgement:
     def _compile(self) -> None:
         """What only the compiler refuses, where everything that is judged first has passed."""
         tiers = self.verdict.tiers
-        if any(tiers.get(tier, PASS) != PASS for tier in COMPILED_TIERS):
+        if any(tiers.get(tier, PASS) != PASS for tier in STATED):
             return
         unseen: list[str] = []
         for trial in self.passed:

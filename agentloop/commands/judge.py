@@ -73,7 +73,7 @@ def judge(
     else:
         _show(Console(), verdict, file, token_file)
         if timed:
-            Console().print(f"speed: {speed_words(timed.to_json())}", markup=False, highlight=False, soft_wrap=True)
+            Console().print(f"speed: {speed_words(timed)}", markup=False, highlight=False, soft_wrap=True)
     if verdict.status == FAIL:
         sys.exit(EXIT_FAIL)
     if verdict.status == UNJUDGED:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from agentloop.content import find_task, find_tasks, load_tasks
 from oracle.schema import Form, Keyword, Task
@@ -29,15 +29,15 @@ def list_tasks(
     as_json: AsJson = False,
     task_dir: TaskDirs = None,
 ) -> None:
-    """List tasks with their signatures, dtypes, tiers and forms."""
+    """List tasks with their signatures and forms (`--json`: dtypes and tiers too)."""
     tasks = find_tasks(globs, load_tasks(task_dir or []), "GLOBS")
     if as_json:
         print(json.dumps([_line(task) for task in tasks]))
         return
-    table = Table("task", "signature", "dtypes", "tiers", "forms", title=f"{len(tasks)} tasks")
+    table = Table(Column("task", no_wrap=True, overflow="ignore"), "signature", "forms", title=f"{len(tasks)} tasks")
     for task in tasks:
         line = _line(task)
-        table.add_row(*(", ".join(cell) if isinstance(cell, list) else cell for cell in list(line.values())[:5]))
+        table.add_row(line["id"], line["signature"], ", ".join(line["forms"]))
     Console().print(table)
 
 

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from agentloop.export import finite
-from agentloop.records import Attempt, SpeedRecord, StreamVerdict
+from agentloop.records import Attempt, StreamVerdict
 from agentloop.report.words import AUTHORS, TIER_WORDS, kind_words, replay_command
 from agentloop.scoring import status_over, tier_sets
 from agentloop.speeds import load_speeds, speed_of, speed_words
+from oracle.speed import Speed
 
 BLOCK_CHARS = 400_000  # characters of JSON in one block of details: decoded in a few milliseconds
 
@@ -160,7 +161,7 @@ def _blocks(
             texts, details = _Texts(cuts.text), []
 
 
-def _detail(run: Path, attempt: Attempt, texts: _Texts, cuts: Cuts, speed: SpeedRecord | None) -> dict[str, Any]:
+def _detail(run: Path, attempt: Attempt, texts: _Texts, cuts: Cuts, speed: Speed | None) -> dict[str, Any]:
     """What the page shows of an attempt; a file that is gone is shown as absent, never an error."""
     source = _text(run / "candidates" / f"{attempt.candidate_id}.py") if attempt.candidate_id else ""
     response = _json(run / "responses" / f"{attempt.response_id}.json") if attempt.response_id else {}
@@ -179,7 +180,7 @@ def _detail(run: Path, attempt: Attempt, texts: _Texts, cuts: Cuts, speed: Speed
             "extraction": attempt.extraction,
             "tokens": attempt.usage.model_dump(),
             "seconds": attempt.timings,
-            "speed": speed_words(speed.model_dump()) if speed else None,
+            "speed": speed_words(speed) if speed else None,
             "seed": attempt.seed,
             "tolerance": attempt.tolerance,
             "backend": attempt.backend,

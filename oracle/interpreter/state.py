@@ -12,9 +12,9 @@ MOST_HELD, LARGEST_HELD = 32, 1 << 18  # tensors kept of one call, and elements 
 @dataclass(slots=True)
 class CallState:
     """`reverse`, `poison`, `fill_lanes`: see `oracle.worker.protocol.Call`. `config` picks an autotune configuration
-    unless the call is `timed`;
-    `configs` is the largest number of configurations that an autotuned kernel chose from. `depth` is the number of
-    launches being interpreted right now (0 or 1). `held`: copies of what launches were given, where they are wanted."""
+    unless the call is `timed`; `configs` is the largest number of configurations that an autotuned kernel chose from.
+    `depth` is the number of launches being interpreted right now (0 or 1). `held`: copies of what launches were given,
+    where they are wanted."""
 
     reverse: bool = False
     poison: int = 0

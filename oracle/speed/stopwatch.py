@@ -14,7 +14,7 @@ from oracle.errors import UsageError
 from oracle.inputs import Inputs, build
 from oracle.judge import ALWAYS_FORBIDDEN, Judge
 from oracle.reference import ReferenceCache
-from oracle.runner import Runner, Trial
+from oracle.runner import Trial
 from oracle.schema import Task
 from oracle.speed.baseline import Baseline
 from oracle.speed.figures import Speed, beside, spread, suspicions
@@ -65,15 +65,7 @@ class _Timed:
         measured = self.baseline.measure([offset for chunk in self.chunks for offset in chunk])
         eager_us, eager_host = (counted(column) for column in measured)
         trials: list[Trial] = []
-        with Runner(
-            judge.backend,
-            self.task,
-            source,
-            references=self.references,
-            tolerance=judge.tolerance,
-            forbid=ALWAYS_FORBIDDEN,
-            timeout=judge.limits.call_seconds,
-        ) as runner:
+        with judge.runner(self.task, source, ALWAYS_FORBIDDEN, self.references) as runner:
             trials.append(runner.run(self.inputs.case))
             for offsets in self.chunks:
                 if trials[-1].outcome.status == "returned":

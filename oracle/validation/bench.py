@@ -11,7 +11,6 @@ from oracle.judge import Judge, Limits
 from oracle.reference import ReferenceCache
 from oracle.runner import Runner
 from oracle.schema import Task
-from oracle.tolerance import policy
 from oracle.worker.protocol import Backend
 
 # A corpus kernel needs well under a second a call; a mutant that loops is not waited for as long as a stranger's kernel.
@@ -36,14 +35,7 @@ class Bench:
             return self._judges[seed, domain]
 
     def runner(self, task_id: str, source: str) -> Runner:
-        return Runner(
-            self.backend,
-            self.tasks[task_id],
-            source,
-            references=self.references,
-            tolerance=policy(backend=self.backend.name),
-            timeout=LIMITS.call_seconds,
-        )
+        return self.judge(0, "full").runner(self.tasks[task_id], source, frozenset())
 
 
 @dataclass(frozen=True)

@@ -84,11 +84,12 @@ _COUNTED = _counted()
 
 
 class Space:
-    """The functions, classes and modules of a module or class as they were. Compared after every call: made to be quick."""
+    """The functions, classes, modules and frozen sets of a module or class as they were. Compared after every call: made
+    to be quick."""
 
     def __init__(self, owner: Any) -> None:
         self.name, self._owner = owner.__name__, owner
-        before = {key: value for key, value in _attributes(owner).items() if _is_code(value)}
+        before = {key: value for key, value in _attributes(owner).items() if _is_watched(value)}
         self._names, self._values = tuple(before), tuple(before.values())
         self._versions = Versions(_dicts(owner))
 
@@ -210,7 +211,7 @@ def _wrapped_by_torch(found: Any, before: Any) -> bool:
     return by_torch and getattr(found, "__wrapped__", None) is before
 
 
-def _is_code(value: Any) -> bool:
+def _is_watched(value: Any) -> bool:
     kinds = (types.ModuleType, property, types.GetSetDescriptorType, frozenset)
     return callable(value) or isinstance(value, kinds)
 

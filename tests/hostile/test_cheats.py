@@ -72,3 +72,11 @@ def test_sleeping_just_under_the_limit_in_every_case_ends_with_the_candidates_ow
     assert (verdict.status, verdict.tiers["base"]) == (UNJUDGED, PASS)
     assert verdict.seconds < 8
     nothing_left(backend)
+
+
+def test_an_answer_that_kernels_only_copy_fails_in_every_tier(judge: Judge):
+    """Its right numbers say nothing then, in whichever tier it was found out."""
+    cheat = next(cheat for cheat in CHEATS if cheat.name == "host code in a thread")
+    verdict = judge.judge(tasks()[cheat.task], cheat.source, naive=False, minimized=False)
+    assert {failure.kind for failure in verdict.failures.values()} == {"host_compute"}
+    assert {verdict.tiers[tier] for tier in ("base", "shapes", "dtypes")} == {FAIL}

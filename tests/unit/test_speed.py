@@ -118,8 +118,8 @@ def test_clocks_are_held_against_each_other() -> None:
 
 
 def record(run: Path, attempt: Any, **changes: Any) -> SpeedRecord:
-    fields = planted(**changes).to_json()
-    return SpeedRecord(task=attempt.task, task_hash="0", candidate_id=attempt.candidate_id, time=0.0, **fields)
+    speed = planted(**changes).to_json()
+    return SpeedRecord(task=attempt.task, task_hash="0", candidate_id=attempt.candidate_id, time=0.0, speed=speed)
 
 
 def plant(run: Path, records: list[SpeedRecord]) -> None:
@@ -135,7 +135,7 @@ def test_fast_p_is_the_share_of_all_answers_that_are_right_and_fast(run: Path) -
     first = [attempt for attempt in load_attempts(run) if attempt.round == 0]
 
     def figures(*speeds: dict[str, Any]) -> dict[str, Any]:
-        timed = {(a.task, a.candidate_id or ""): record(run, a, **s) for a, s in zip(chosen, speeds, strict=False)}
+        timed = {(a.task, a.candidate_id or ""): planted(**s) for a, s in zip(chosen, speeds, strict=False)}
         found = speed_figures(chosen, timed)
         assert found is not None
         return found
@@ -158,6 +158,10 @@ def test_fast_p_is_the_share_of_all_answers_that_are_right_and_fast(run: Path) -
     assert found["fast_and_wrong"] == {"kernelbench": 2}
     found = figures({"median_us": None, "speedup": None, "flags": ["timeout"]})
     assert (found["untimed"], found["fast_p"]["kernelbench"]["0.5"]["value"]) == (3, 0.0)
+    other = right[0].model_copy(update={"attempt_id": "other", "candidate_id": "other"})
+    chosen = [right[0], other, right[3]]  # two samples of a task, one of another
+    found = figures({"speedup": 2.0}, {"speedup": 2.0}, {"speedup": 0.1})
+    assert found["fast_p"]["oracle"]["1"]["value"] == 0.5
     assert speed_figures(first, {}) is None
 
 
