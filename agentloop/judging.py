@@ -187,6 +187,7 @@ def restore(attempt: Attempt, stream: str) -> Verdict | None:
         naive={name: NaiveResult(**result) for name, result in attempt.naive.items()} if stream == "score" else {},
         counterexample=Counterexample(**example) if example else None,
         notes=list(record.notes),
+        sanitizer=record.sanitizer,
         not_exercised=list(record.not_exercised),
         seconds=record.seconds,
         executions=record.executions,

@@ -34,6 +34,7 @@ from agentloop.timing import time_candidates
 from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
+from oracle.sanitizer import share
 from oracle.schema import Task
 from oracle.speed import check_backend
 from oracle.verdict import UNJUDGED
@@ -92,7 +93,13 @@ def _sit(source: Path, path: Path, origin: dict[str, Any], given: Mapping[str, A
             check_backend(backend.name)
         about = _describe(config, conditions, tasks, backend) | {"rescored": origin}
         with _store(path, about) as store:
-            judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
+            judge = Judge(
+                backend,
+                tolerance=settings.tolerance,
+                domain=settings.domain,
+                seed=settings.seed,
+                sanitize=share(settings.sanitize, backend.name),
+            )
             _keep_sweep_file(source, path)
             rescoring = Rescoring(source, store, tasks, judge, settings)
             outcome = _judge(rescoring, attempts, path, console)

@@ -33,6 +33,7 @@ from agentloop.timing import time_candidates
 from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
+from oracle.sanitizer import share
 from oracle.schema import Task
 from oracle.speed import check_backend
 from oracle.tolerance import check_covered
@@ -201,7 +202,13 @@ def _open(conditions: Conditions, tasks: list[Task]) -> Iterator[Sitting]:
         try:
             if settings.speed:
                 check_backend(backend.name)
-            judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
+            judge = Judge(
+                backend,
+                tolerance=settings.tolerance,
+                domain=settings.domain,
+                seed=settings.seed,
+                sanitize=share(settings.sanitize, backend.name),
+            )
             yield Sitting(conditions, tasks, endpoints, words, judge, budget)
         finally:
             backend.close()
