@@ -2,7 +2,7 @@
 
 Started by `oracle.sanitizer` as `compute-sanitizer … python -m oracle.worker.sanitized SOCKET SCRATCH NUMBER LAYERS`, once
 per candidate and not forked: the sanitizer attaches where CUDA starts, so CUDA is started first and the process contained
-then, without the layers `OPENED_BEFORE`. Neither sockets nor other processes' files can be reached from there on.
+then, without the layers `LEFT_OUT`. Neither sockets nor other processes' files can be reached from there on.
 
 Every input lies in an allocation of exactly its extent, and so does all that the candidate allocates (torch's cache is off,
 there are no red zones): whatever is touched beside a tensor is outside of every allocation.
@@ -24,7 +24,9 @@ from oracle.worker.cuda import Cuda
 from oracle.worker.isolation import Cell
 from oracle.worker.policies import POLICIES
 
-OPENED_BEFORE = frozenset({"descriptors"})  # layers that would close what the sanitizer and the driver hold open
+# `descriptors` would close what the sanitizer and the driver hold open; without the user that it was started by, the
+# sanitizer hangs as it reports an error (seen with version 2025.3).
+LEFT_OUT = frozenset({"descriptors", "user"})
 _OPENS = frozenset({"socket", "bind", "listen"})  # the driver needs these to start, and has started
 _default_stream, _set_stream = torch.cuda.default_stream, torch.cuda.set_stream
 
@@ -78,7 +80,7 @@ def main() -> None:
     torch.cuda.init()
     torch.empty(1, device="cuda")
     seccomp.prepare(device.policy.allow)
-    wanted = [layer for layer in layers.split(",") if layer not in OPENED_BEFORE]
+    wanted = [layer for layer in layers.split(",") if layer not in LEFT_OUT]
     live(CHANNEL, ARENA, Cell(scratch, int(number), device.policy), wanted, device, watch())
 
 
