@@ -9,7 +9,13 @@ import typer
 
 from agentloop.errors import EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED, EXIT_USAGE, InfrastructureError, UsageError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+ABOUT = (
+    "Ask a language model for Triton kernels, judge them with a fuzzing oracle, tell it what failed, and measure how often "
+    "naive checks accept a wrong kernel. Without a key: `agentloop run --model offline`; is one kernel file right: "
+    "`agentloop judge FILE --task ops/softmax`."
+)
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=ABOUT)
 
 # In the order that `agentloop --help` shows them; each module has `register(app)`.
 COMMANDS = (

@@ -139,6 +139,11 @@ def take_lock(path: Path) -> int:
     return fd
 
 
+def refuse_locked(path: Path) -> None:
+    """The UsageError of `take_lock`, before anything slow is started."""
+    os.close(take_lock(path))
+
+
 @contextlib.contextmanager
 def storing(path: Path) -> Iterator[None]:
     """Turns the OSError of a write into a StorageError of one line."""

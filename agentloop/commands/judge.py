@@ -6,6 +6,7 @@ import json
 import shlex
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,8 @@ from rich.table import Table
 
 from agentloop.content import find_task, load_tasks
 from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, UsageError
+from agentloop.progress import announce
+from agentloop.report.counterexample import counterexample_lines
 from agentloop.speeds import speed_words
 from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
@@ -58,6 +61,7 @@ def judge(
     found = find_task(task, load_tasks(task_dir or []))
     check_covered(tolerance, [found])
     source = read_source(file)
+    announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     try:
         oracle = Judge(engine, tolerance=tolerance, domain=domain, seed=seed, limit=cases)
@@ -71,7 +75,7 @@ def judge(
     if as_json:
         print(json.dumps(verdict.to_json() | {"speed": timed.to_json() if timed else None}))
     else:
-        _show(Console(), verdict, file, token_file)
+        _show(Console(), verdict, found, file, token_file)
         if timed:
             Console().print(f"speed: {speed_words(timed)}", markup=False, highlight=False, soft_wrap=True)
     if verdict.status == FAIL:
@@ -99,6 +103,7 @@ def replay(
     check_option("--backend", backend or again.backend, BACKENDS)
     found = find_task(again.case.task, load_tasks(task_dir or []), "TOKEN: task")
     source = read_source(file)
+    announce(f"starting the judge, backend {backend or again.backend}")
     engine = open_backend(backend or again.backend, allow_unsafe=allow_unsafe)
     try:
         trial = Judge(engine, tolerance=again.tolerance).replay(found, source, again)
@@ -126,7 +131,7 @@ def replay(
         console.print(f"{found.id}  [bold]{shown['status'].upper()}[/]  input {trial.inputs.digest}")
         if failure:
             console.print(f"{failure.kind}: {failure.message}", markup=False, highlight=False)
-        _show_sides(console, shown)
+        _show_lines(console, counterexample_lines(shown, found))
     if failure:
         sys.exit(EXIT_FAIL)
 
@@ -179,7 +184,7 @@ def store_long_token(verdict: Verdict) -> Path | None:
     return path
 
 
-def _show(console: Console, verdict: Verdict, file: Path, token_file: Path | None) -> None:
+def _show(console: Console, verdict: Verdict, task: Task, file: Path, token_file: Path | None) -> None:
     colour = {"pass": "green", "fail": "red"}.get(verdict.status, "yellow")
     console.print(
         f"{verdict.task}  [bold {colour}]{verdict.status.upper()}[/]  "
@@ -203,15 +208,12 @@ def _show(console: Console, verdict: Verdict, file: Path, token_file: Path | Non
     if failure is not None and failure.detail:
         console.print(failure.detail.rstrip(), markup=False, highlight=False)
     if example is not None:
-        console.print(f"counterexample ({example.executions} executions): {json.dumps(example.case)}", markup=False)
-        _show_sides(console, {**example.to_json()})
+        console.print(f"counterexample, shrunk by {example.executions} executions:")
+        _show_lines(console, counterexample_lines(example.to_json(), task))
         command = shlex.join(["agentloop", "replay", str(token_file or example.token), str(file)])
         console.print(f"replay: {command}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _show_sides(console: Console, shown: dict[str, Any]) -> None:
-    for side in ("inputs", "got", "expected"):
-        text = json.dumps(shown[side])
-        console.print(f"{side}: {text if len(text) < 1500 else text[:1500] + ' …'}", markup=False, highlight=False)
-    if shown["diagnosis"]:
-        console.print(f"diagnosis: {shown['diagnosis']}", markup=False)
+def _show_lines(console: Console, lines: Iterable[str]) -> None:
+    for line in lines:
+        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
