@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from agentloop.content import find_task, load_tasks
 from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, UsageError
+from agentloop.files import read_regular
 from agentloop.progress import announce
 from agentloop.report.counterexample import counterexample_lines
 from agentloop.speeds import speed_words
@@ -58,9 +58,9 @@ def judge(
         check_backend(backend)
     if cases < 1:
         raise UsageError(f"--cases must be at least 1, not {cases}")
+    source = read_source(file)
     found = find_task(task, load_tasks(task_dir or []))
     check_covered(tolerance, [found])
-    source = read_source(file)
     announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     try:
@@ -101,8 +101,8 @@ def replay(
     """Run one counterexample again in a fresh process: exit code 0 if it passes now, 1 if it still fails."""
     again = Replay.from_token(read_token(token))
     check_option("--backend", backend or again.backend, BACKENDS)
-    found = find_task(again.case.task, load_tasks(task_dir or []), "TOKEN: task")
     source = read_source(file)
+    found = find_task(again.case.task, load_tasks(task_dir or []), "TOKEN: task")
     announce(f"starting the judge, backend {backend or again.backend}")
     engine = open_backend(backend or again.backend, allow_unsafe=allow_unsafe)
     try:
@@ -143,19 +143,13 @@ def check_option(option: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def read_source(file: Path) -> str:
-    """The text of a kernel file. Bytes that are not UTF-8 come back as lone surrogates: the oracle says which line it is.
-
-    Only a regular file is opened: a pipe or a device may never end.
-    """
+    """The text of a kernel file. Bytes that are not UTF-8 come back as lone surrogates: the oracle says which line it is."""
     try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise UsageError(f"FILE {str(file)!r} is not a regular file; name one that holds the kernel")
-        with file.open("rb") as source:
-            data = source.read(SOURCE_BYTES + 1)
+        data = read_regular(file, SOURCE_BYTES)
     except OSError as error:
-        raise UsageError(f"FILE {str(file)!r} cannot be read: {error.strerror}") from None
-    if len(data) > SOURCE_BYTES:
-        raise UsageError(f"FILE {str(file)!r} is larger than {SOURCE_BYTES >> 20} MiB: not a kernel file")
+        raise UsageError(
+            f"FILE {str(file)!r} cannot be read: {error.strerror}; name the file that holds the kernel"
+        ) from None
     return data.decode("utf-8-sig", "surrogateescape")
 
 
@@ -164,7 +158,7 @@ def read_token(token: str) -> str:
     if not token.endswith(".json"):
         return token
     try:
-        return str(json.loads(Path(token).read_text())["token"])
+        return str(json.loads(read_regular(Path(token), SOURCE_BYTES))["token"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"TOKEN file {token!r} is not a counterexample written by agentloop") from None
 
