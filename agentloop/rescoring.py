@@ -20,11 +20,11 @@ from agentloop import report, sweep
 from agentloop.config import Settings, option
 from agentloop.content import find_tasks, load_tasks
 from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, UsageError
-from agentloop.files import unwritable, write_whole
+from agentloop.files import refuse_locked, unwritable, write_whole
 from agentloop.folder import resume_name
 from agentloop.judging import JudgeFailed, Judging, ask, to_record
 from agentloop.machine import git_commit, hardware, versions
-from agentloop.progress import RunProgress
+from agentloop.progress import RunProgress, announce
 from agentloop.records import Attempt
 from agentloop.report.console import print_summary
 from agentloop.scoring import load_attempts
@@ -79,14 +79,18 @@ def resume(path: Path, given: Mapping[str, Any], console: Console) -> int:
 def _sit(source: Path, path: Path, origin: dict[str, Any], given: Mapping[str, Any], console: Console) -> int:
     if reason := unwritable(path):
         raise UsageError(f"--runs-dir: {reason}; name a folder that can be written, or make room")
+    if path.exists():
+        refuse_locked(path)
     config = read_config(source)
     conditions = sweep.stored(config, path, {key: value for key, value in given.items() if key != "tasks"})
     settings = conditions[0]
     attempts = load_attempts(source)
+    announce("reading the tasks")
     tasks = _tasks(given.get("tasks"), load_tasks(settings.task_dirs), config, attempts)
     attempts = [attempt for attempt in attempts if attempt.task in tasks]
     if not attempts:
         raise UsageError(f"RUN {resume_name(source)} has no attempt of these tasks; `agentloop show` lists what it has")
+    announce(f"starting the judge, backend {settings.backend}")
     backend = open_backend(settings.backend, allow_unsafe=settings.allow_unsafe)
     try:
         if settings.speed:
