@@ -119,11 +119,11 @@ class Settings(BaseModel):
     speed: bool = Field(
         False, description="time the candidates that the oracle or a naive check passes, on a GPU, after all are judged"
     )
-    sanitize: int | None = Field(
-        None,
+    sanitize: int = Field(
+        0,
         ge=0,
-        description="on a GPU, one in so many of the candidates that pass the stated tiers is run under compute-sanitizer "
-        "too, and what it finds is noted; 4 where it is installed unless set, 0: none",
+        description="on a GPU with compute-sanitizer, run one in so many of the candidates that pass the stated tiers under "
+        "it too, and note what it finds; none unless set",
     )
     allow_unsafe: bool = Field(False, description="run candidates without file and network blocking")
     name: str = Field(

@@ -21,7 +21,7 @@ from agentloop.episodes import Episode, plan
 from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, StorageError, UsageError
 from agentloop.files import refuse_locked, unwritable, write_whole
 from agentloop.folder import describe, refuse_existing, resume_name, same_judge, same_prompts, same_tasks
-from agentloop.judging import Judging
+from agentloop.judging import Judging, open_judge
 from agentloop.loop import Loop, Outcome
 from agentloop.progress import RunProgress, announce
 from agentloop.replies import Replies
@@ -33,7 +33,6 @@ from agentloop.timing import time_candidates
 from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
-from oracle.sanitizer import share
 from oracle.schema import Task
 from oracle.speed import check_backend
 from oracle.tolerance import check_covered
@@ -204,16 +203,7 @@ def _open(conditions: Conditions, tasks: list[Task]) -> Iterator[Sitting]:
         announce(f"starting the judge, backend {settings.backend}")
         backend = open_backend(settings.backend, allow_unsafe=settings.allow_unsafe)
         try:
-            if settings.speed:
-                check_backend(backend.name)
-            judge = Judge(
-                backend,
-                tolerance=settings.tolerance,
-                domain=settings.domain,
-                seed=settings.seed,
-                sanitize=share(settings.sanitize, backend.name),
-            )
-            yield Sitting(conditions, tasks, endpoints, words, judge, budget)
+            yield Sitting(conditions, tasks, endpoints, words, open_judge(backend, settings), budget)
         finally:
             backend.close()
 

@@ -4,13 +4,13 @@
     python benchmarks/cost.py --controls --out cost.jsonl
     python benchmarks/cost.py --table cost.jsonl
 
-DIR holds tasks.jsonl and answers-MODEL.jsonl; --controls takes the corpus's right kernels of `ops`, one per operator, which
-see all cases. Three ways of judging take turns, `--repeat` times: `kernelbench` (that
-profile alone, its five trials at one shape), `oracle` (the full domain until decided, up to 40 cases per dtype; no naive
-check, nothing shrunk) and `run` (what `agentloop run` does with an answer: all six profiles, the oracle, the
-counterexample). A line per turn: seconds of wall time, candidates a second, executions, and the share of
-the pool's time by activity (`oracle.clock`). Answers without code, or whose code does not parse, are left out: no
-process is started for them.
+DIR holds tasks.jsonl and answers-MODEL.jsonl; --controls takes the corpus's right kernels of `ops`, one per operator,
+which see all cases (but for `rowblock`, which compile for minutes). Ways of judging take turns, `--repeat` times:
+`kernelbench` (that profile alone, its five trials at one shape), `oracle` (the full domain until decided, up to 40 cases
+per dtype; no naive check, nothing shrunk) and `run` (what `agentloop run` does with an answer: all six profiles, the
+oracle, the counterexample). A line per turn: seconds of wall time, candidates a second, executions, and the share of the
+pool's time by activity (`oracle.clock`). Answers without code, or whose code does not parse, are left out: no process is
+started for them.
 """
 
 from __future__ import annotations

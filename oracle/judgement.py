@@ -213,7 +213,9 @@ class Judgement:
     def _sanitize(self) -> None:
         """A sample of those that are right so far, under compute-sanitizer: what it says is noted and decides nothing."""
         share, tiers = self.judge.sanitize, self.verdict.tiers
-        if not share or int(self.verdict.candidate, 16) % share or any(tiers.get(tier) != PASS for tier in STATED):
+        if self.stream != "score" or not share or int(self.verdict.candidate, 16) % share:
+            return
+        if any(tiers.get(tier) != PASS for tier in STATED):
             return
         passed = [trial for trial in self.passed if not trial.empty and tiers.get(trial.case.tier) == PASS]
         calls = [trial.inputs.call() for trial in passed[:: -(-len(passed) // sanitizer.CASES)]]

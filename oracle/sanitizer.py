@@ -1,8 +1,8 @@
 """What NVIDIA's compute-sanitizer says of a candidate that has passed: does a kernel touch memory beside its tensors?
 
 On a GPU a read beside a tensor mostly finds mapped memory, and where its value does not reach the output nothing shows. The
-sanitizer's `memcheck` sees every access. It takes seconds per candidate, so a run looks at a sample; what it finds is noted
-and decides nothing, since a verdict must not depend on who is in the sample.
+sanitizer's `memcheck` sees every access. It takes seconds per candidate, so a run looks at a sample where it is asked to;
+what it finds is noted and decides nothing, since a verdict must not depend on who is in the sample.
 
 Not seen: uninitialised memory and races in shared memory (its other tools look for these), and accesses beside a tensor that
 lie in another allocation.
@@ -25,11 +25,12 @@ from pathlib import Path
 
 from oracle.backends import arena_file, environment
 from oracle.errors import OracleError, UsageError
+from oracle.worker.isolation import missing_protection
+from oracle.worker.policies import LEFT_OUT, SANITIZED
 from oracle.worker.protocol import RETURNED, Call
 from oracle.worker.session import WorkerSession
 
 TOOL = "compute-sanitizer"
-SHARE = 4  # one in so many survivors of a run is looked at
 CASES = 8  # of a candidate, spread over those that it passed
 CALL_SECONDS = 120.0  # instrumented kernels take many times as long, and are compiled anew
 _START_SECONDS = 120.0  # until the process takes what it is handed
@@ -65,17 +66,18 @@ def find() -> str | None:
     return shutil.which(TOOL) or shutil.which(TOOL, path=f"{home}/bin")
 
 
-def share(asked: int | None, backend: str) -> int:
-    """One in how many survivors is looked at: as asked, else SHARE where the tool is and can be used, else 0 (none).
-    UsageError where it is asked for and cannot be."""
-    usable = backend == "cuda" and find() is not None
-    if asked and not usable:
+def check_sanitizer(backend: str) -> None:
+    """UsageError where no candidate can be looked at."""
+    if backend != "cuda" or find() is None:
         raise UsageError(f"--sanitize needs --backend cuda and {TOOL} (part of the CUDA toolkit) on PATH; leave it out")
-    return (SHARE if usable else 0) if asked is None else asked
 
 
 def look(source: str, entry: str, calls: Sequence[Call], layers: Collection[str]) -> Looked:
-    """Run the calls under the sanitizer, in a process contained by `layers`, until an error shows."""
+    """Run the calls under the sanitizer, until an error shows, in a process contained by those of `layers` that can be laid
+    on there; not at all where these do not block files and network."""
+    layers = [layer for layer in layers if layer not in LEFT_OUT]
+    if missing := missing_protection(layers, SANITIZED):
+        return Looked(why=f"not run: {', '.join(missing)}")
     tool = find()
     if tool is None:
         return Looked(why="it is not on this machine")
@@ -126,7 +128,7 @@ def _start(
     every version of the tool passes them on."""
     scratch, path = base / "scratch", str(base / "door")
     scratch.mkdir(mode=0o700)
-    module = [sys.executable, "-P", "-m", "oracle.worker.sanitized", path, str(scratch), "1", ",".join(layers)]
+    module = [sys.executable, "-P", "-m", "oracle.worker.sanitized", path, str(scratch), ",".join(layers)]
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
         door.bind(path)
         door.listen(1)

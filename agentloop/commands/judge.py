@@ -22,7 +22,7 @@ from agentloop.speeds import speed_words
 from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
 from oracle.judge import Judge, diagnosis, shown_inputs, shown_outputs
-from oracle.sanitizer import share
+from oracle.sanitizer import check_sanitizer
 from oracle.schema import DOMAINS, Task
 from oracle.speed import Speed, Stopwatch, check_backend
 from oracle.static import check_source
@@ -68,8 +68,9 @@ def judge(
     announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     try:
-        every = share(int(sanitize), engine.name)
-        oracle = Judge(engine, tolerance=tolerance, domain=domain, seed=seed, limit=cases, sanitize=every)
+        if sanitize:
+            check_sanitizer(engine.name)
+        oracle = Judge(engine, tolerance=tolerance, domain=domain, seed=seed, limit=cases, sanitize=int(sanitize))
         if speed:
             check_backend(engine.name)
         verdict = oracle.judge(found, source)

@@ -1,8 +1,8 @@
 """One candidate's process under NVIDIA's compute-sanitizer, which sees every access of a kernel to the GPU's memory.
 
-Started by `oracle.sanitizer` as `compute-sanitizer … python -m oracle.worker.sanitized SOCKET SCRATCH NUMBER LAYERS`, once
-per candidate and not forked: the sanitizer attaches where CUDA starts, so CUDA is started first and the process contained
-then, without the layers `LEFT_OUT`. Neither sockets nor other processes' files can be reached from there on.
+Started by `oracle.sanitizer` as `compute-sanitizer … python -m oracle.worker.sanitized SOCKET SCRATCH LAYERS`, once per
+candidate and not forked: the sanitizer attaches where CUDA starts, so CUDA is started first and the process contained then,
+as `oracle.worker.policies.SANITIZED` says.
 
 Every input lies in an allocation of exactly its extent, and so does all that the candidate allocates (torch's cache is off,
 there are no red zones): whatever is touched beside a tensor is outside of every allocation.
@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,19 +21,15 @@ import torch
 from oracle.worker import seccomp
 from oracle.worker.cuda import Cuda
 from oracle.worker.isolation import Cell
-from oracle.worker.policies import POLICIES
+from oracle.worker.policies import SANITIZED
 
-# `descriptors` would close what the sanitizer and the driver hold open; without the user that it was started by, the
-# sanitizer hangs as it reports an error (seen with version 2025.3).
-LEFT_OUT = frozenset({"descriptors", "user"})
-_OPENS = frozenset({"socket", "bind", "listen"})  # the driver needs these to start, and has started
 _default_stream, _set_stream = torch.cuda.default_stream, torch.cuda.set_stream
 
 
 class Sanitized(Cuda):
     """The CUDA device without red zones and without an arena."""
 
-    policy = replace(POLICIES["cuda"], allow=POLICIES["cuda"].allow - _OPENS, own_proc=False, shared_cache=False)
+    policy = SANITIZED
 
     def start(self) -> None:
         """CUDA runs already."""
@@ -67,7 +62,7 @@ def _exactly(arena: memoryview, item: dict[str, Any]) -> torch.Tensor:
 
 
 def main() -> None:
-    path, scratch, number, layers = sys.argv[1:5]
+    path, scratch, layers = sys.argv[1:4]
     sys.dont_write_bytecode = True
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
         door.connect(path)
@@ -80,8 +75,7 @@ def main() -> None:
     torch.cuda.init()
     torch.empty(1, device="cuda")
     seccomp.prepare(device.policy.allow)
-    wanted = [layer for layer in layers.split(",") if layer not in LEFT_OUT]
-    live(CHANNEL, ARENA, Cell(scratch, int(number), device.policy), wanted, device, watch())
+    live(CHANNEL, ARENA, Cell(scratch, 0, device.policy), layers.split(","), device, watch())
 
 
 if __name__ == "__main__":
