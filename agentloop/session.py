@@ -133,6 +133,7 @@ async def _loop(sitting: Sitting, store: Store, progress: RunProgress, episodes:
                     timeout=own.timeout,
                     tries=own.tries,
                     per_minute=own.requests_per_minute,
+                    accepted=store.has_answers_of(endpoint.models),
                 )
                 stack.push_async_callback(client.close)
                 replies[own.called] = Replies(
