@@ -259,6 +259,7 @@ SITTINGS = multiprocessing.get_context("forkserver")
 
 def main(scene: Scene, runs: int, seed: int) -> dict[str, Any]:
     os.environ["OPENAI_API_KEY"] = "none"
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
     SITTINGS.set_forkserver_preload(["tests.helpers.command"])
     folder, weather, tally = Path(tempfile.mkdtemp()), Weather(scene.author, seed), Counter[str]()
     (folder / "disk").mkdir()
