@@ -156,7 +156,7 @@ def test_every_field_of_a_task_is_looked_at() -> None:
         "entry": ("f(", 3),
         "signature": ("", 3, "relu(", "lambda x: x", "relu(x); import os", "\0"),
         "contract": ("", None),
-        "forms": ((), [], (3,)),
+        "forms": ((), []),
         "outputs": ((), 3),
         "reference": (None, 3),
         "scale": (3,),
