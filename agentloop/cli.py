@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import sys
@@ -20,6 +21,7 @@ ABOUT = (
 )
 
 LINE = 2000  # most characters of an error's line
+REFUSED = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EINVAL)
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=ABOUT)
 
@@ -57,7 +59,7 @@ def main() -> None:
     except InfrastructureError as error:
         _fail(error, EXIT_INFRASTRUCTURE)
     except OSError as error:  # a path that the system refuses wherever it is first looked at
-        if error.filename is None:
+        if error.filename is None or error.errno not in REFUSED:
             raise
         _fail(f"{error.filename}: {error.strerror}; name a file or folder that can be used", EXIT_USAGE)
     except KeyboardInterrupt:

@@ -27,7 +27,7 @@ Arm = Literal["none", "verdict", "naive", "error", "counterexample", "minimized"
 # Settings that change neither a request nor a verdict, and that a resume may therefore give anew.
 ADJUSTABLE = (
     *("concurrency", "workers", "timeout", "tries", "requests_per_minute", "key_variable"),
-    *("budget_requests", "budget_tokens", "budget_money", "prices", "speed"),
+    *("budget_requests", "budget_tokens", "budget_money", "prices", "speed", "sanitize"),
 )
 NEUTRAL = frozenset({"name", "runs_dir", *ADJUSTABLE})
 
@@ -118,6 +118,12 @@ class Settings(BaseModel):
     )
     speed: bool = Field(
         False, description="time the candidates that the oracle or a naive check passes, on a GPU, after all are judged"
+    )
+    sanitize: int = Field(
+        0,
+        ge=0,
+        description="on a GPU with compute-sanitizer, run one in so many of the candidates that pass the stated tiers under "
+        "it too, and note what it finds; none unless set",
     )
     allow_unsafe: bool = Field(False, description="run candidates without file and network blocking")
     name: str = Field(

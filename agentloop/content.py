@@ -10,6 +10,7 @@ import ast
 import difflib
 import hashlib
 import importlib
+import os
 import sys
 import traceback
 import types
@@ -40,7 +41,7 @@ def load_tasks(extra_dirs: Iterable[str | Path] = ()) -> dict[str, Task]:
     """
     tasks: dict[str, Task] = {}
     origin: dict[str, Path] = {}
-    folders = [folder.resolve() for folder in (content_dir("tasks"), *map(Path, extra_dirs))]
+    folders = [Path(os.path.realpath(folder)) for folder in (content_dir("tasks"), *map(Path, extra_dirs))]
     for folder, files in [(folder, _task_files(folder)) for folder in folders]:
         root = _private_root(folder)
         for path in files:

@@ -23,7 +23,7 @@ from agentloop.content import find_tasks, load_tasks
 from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, UsageError
 from agentloop.files import read_regular, refuse_locked, unwritable, write_whole
 from agentloop.folder import resume_name
-from agentloop.judging import JudgeFailed, Judging, ask, to_record
+from agentloop.judging import JudgeFailed, Judging, ask, open_judge, to_record
 from agentloop.machine import git_commit, hardware, versions
 from agentloop.progress import RunProgress, announce
 from agentloop.records import Attempt
@@ -36,7 +36,6 @@ from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
 from oracle.schema import Task
-from oracle.speed import check_backend
 from oracle.verdict import UNJUDGED
 from oracle.worker.policies import side_by_side
 from oracle.worker.protocol import Backend
@@ -93,11 +92,9 @@ def _sit(source: Path, path: Path, origin: dict[str, Any], given: Mapping[str, A
     announce(f"starting the judge, backend {settings.backend}")
     backend = open_backend(settings.backend, allow_unsafe=settings.allow_unsafe)
     try:
-        if settings.speed:
-            check_backend(backend.name)
+        judge = open_judge(backend, settings)
         about = _describe(config, conditions, tasks, backend) | {"rescored": origin}
         with _store(path, about) as store:
-            judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
             _keep_sweep_file(source, path)
             rescoring = Rescoring(source, store, tasks, judge, settings)
             outcome = _judge(rescoring, attempts, path, console)

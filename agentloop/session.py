@@ -21,7 +21,7 @@ from agentloop.episodes import Episode, plan
 from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, StorageError, UsageError
 from agentloop.files import read_regular, refuse_locked, unwritable, write_whole
 from agentloop.folder import describe, refuse_existing, resume_name, same_judge, same_prompts, same_tasks
-from agentloop.judging import Judging
+from agentloop.judging import Judging, open_judge
 from agentloop.loop import Loop, Outcome
 from agentloop.progress import RunProgress, announce
 from agentloop.replies import Replies
@@ -133,6 +133,7 @@ async def _loop(sitting: Sitting, store: Store, progress: RunProgress, episodes:
                     timeout=own.timeout,
                     tries=own.tries,
                     per_minute=own.requests_per_minute,
+                    accepted=store.has_answers_of(endpoint.models),
                 )
                 stack.push_async_callback(client.close)
                 replies[own.called] = Replies(
@@ -203,10 +204,7 @@ def _open(conditions: Conditions, tasks: list[Task]) -> Iterator[Sitting]:
         announce(f"starting the judge, backend {settings.backend}")
         backend = open_backend(settings.backend, allow_unsafe=settings.allow_unsafe)
         try:
-            if settings.speed:
-                check_backend(backend.name)
-            judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
-            yield Sitting(conditions, tasks, endpoints, words, judge, budget)
+            yield Sitting(conditions, tasks, endpoints, words, open_judge(backend, settings), budget)
         finally:
             backend.close()
 

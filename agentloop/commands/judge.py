@@ -22,6 +22,7 @@ from agentloop.speeds import speed_words
 from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
 from oracle.judge import Judge, diagnosis, shown_inputs, shown_outputs
+from oracle.sanitizer import check_sanitizer
 from oracle.schema import DOMAINS, Task
 from oracle.speed import Speed, Stopwatch, check_backend
 from oracle.static import check_source
@@ -48,6 +49,9 @@ def judge(
     tolerance: Annotated[str, typer.Option(help="derived, paper or calibrated.")] = "derived",
     task_dir: Annotated[list[Path] | None, typer.Option(help="A folder with more suites.")] = None,
     speed: Annotated[bool, typer.Option("--speed", help="Time it against eager PyTorch, on a GPU.")] = False,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Run it under compute-sanitizer too if it passes, on a GPU.")
+    ] = False,
     allow_unsafe: Annotated[bool, typer.Option(help="Run even where files and network cannot be blocked.")] = False,
 ) -> None:
     """Judge one kernel file: exit code 0 pass, 1 fail, 3 unjudged."""
@@ -64,7 +68,9 @@ def judge(
     announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     try:
-        oracle = Judge(engine, tolerance=tolerance, domain=domain, seed=seed, limit=cases)
+        if sanitize:
+            check_sanitizer(engine.name)
+        oracle = Judge(engine, tolerance=tolerance, domain=domain, seed=seed, limit=cases, sanitize=int(sanitize))
         if speed:
             check_backend(engine.name)
         verdict = oracle.judge(found, source)

@@ -34,6 +34,13 @@ def print_summary(run: Path, summary: dict[str, Any] | None = None, console: Con
         _say(console, _ability(model))
         if model["speed"]:
             whole(console, speed_table(model["speed"]))
+        if found := model["sanitizer"]:
+            wrong = ", ".join(found["errors"]) or "none"
+            _say(
+                console,
+                f"compute-sanitizer looked at {found['looked']} survivors ({found['unclear']} without an answer); "
+                f"memory errors in {len(found['errors'])}: {wrong}",
+            )
     whole(console, repair_table(summary["repair"]))
     if any(arm["repaired"]["of"] for arm in summary["repair"].values()):
         whole(console, rates_table(summary["repair"]))

@@ -9,7 +9,19 @@ import pytest
 
 from tests.helpers.command import main
 
-KINDS = ("pipe", "endless", "folder", "absent", "dangling", "huge", "binary", "long", "below a file", "not UTF-8")
+KINDS = (
+    "pipe",
+    "endless",
+    "folder",
+    "absent",
+    "dangling",
+    "loop",
+    "huge",
+    "binary",
+    "long",
+    "below a file",
+    "not UTF-8",
+)
 SETTINGS = ("--config", "--prices", "--task-dir", "--prompt-dir")
 COMMANDS = {
     **{option: ["run", "--model", "offline", "--tasks", "seed/relu", "--dry-run", option] for option in SETTINGS},
@@ -32,6 +44,8 @@ def place(folder: Path, kind: str) -> str:
         path.mkdir()
     elif kind == "dangling":
         path.symlink_to("nowhere")
+    elif kind == "loop":
+        path.symlink_to(path)
     elif kind == "huge":
         path.write_bytes(bytes(5 << 20))
     elif kind == "binary":
