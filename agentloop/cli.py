@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -47,6 +48,9 @@ for _name in COMMANDS:
 
 def main() -> None:
     """Run one command; turn expected errors into one line on stderr and the documented exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a model or a candidate said is printed, whatever it holds
+            stream.reconfigure(errors="backslashreplace")
     try:
         _refuse_undecodable(sys.argv[1:])
         app()

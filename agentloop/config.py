@@ -45,7 +45,7 @@ MOST_LETTERS = 200  # of a name
 class Settings(BaseModel):
     """The settings of one run. TOML keys are the field names; `--prompt-strategy` sets `prompt_strategy`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
     model: str = Field("offline", min_length=1, description="a model's name, offline, or recorded:PATH")
     label: str = Field("", max_length=MOST_LETTERS, description="what records call the model; its name unless given")
@@ -56,9 +56,9 @@ class Settings(BaseModel):
         None, description=f"environment variable with the endpoint's key (default: {' or '.join(KEY_VARIABLES)})"
     )
     tasks: str = Field("seed/*", description="comma-separated globs over task ids")
-    task_dirs: tuple[str, ...] = Field((), description="more folders of task suites")
+    task_dirs: tuple[str, ...] = Field((), strict=False, description="more folders of task suites")
     prompt_strategy: str = Field("zero_shot", description="how the first request is worded: a folder of prompts/")
-    prompt_dirs: tuple[str, ...] = Field((), description="more folders of prompt strategies")
+    prompt_dirs: tuple[str, ...] = Field((), strict=False, description="more folders of prompt strategies")
     feedback: Arm = Field(
         "minimized",
         description="what a failed attempt tells the author: none, verdict, naive, error, counterexample or minimized",
@@ -129,7 +129,7 @@ class Settings(BaseModel):
     name: str = Field(
         "", max_length=200, description="the run's folder under --runs-dir; made up from model and time unless given"
     )
-    runs_dir: str = Field("runs", description="folder of run folders")
+    runs_dir: str = Field("runs", min_length=1, description="folder of run folders")
 
     @field_validator("tasks", mode="before")
     @classmethod
@@ -224,6 +224,10 @@ class Settings(BaseModel):
         return {key: value for key, value in merged.items() if value is not None}
 
 
+# what pydantic calls things, as a writer of TOML and of command lines knows them
+WORDS = {"Input should be": "must be", "valid tuple": "list", "valid dictionary": "table", "or instance of Price": ""}
+
+
 def load(file: str | Path | None, given: Mapping[str, Any]) -> Settings:
     """Settings from defaults < the TOML file < what the command line gave (None and () mean not given).
 
@@ -252,6 +256,8 @@ def build(values: Mapping[str, Any], source: str) -> Settings:
         first = error.errors()[0]
         field, *place = map(str, first["loc"])
         message = first["msg"].removeprefix("Value error, ")
+        for theirs, ours in WORDS.items():
+            message = message.replace(theirs, ours)
         raise UsageError(
             f"{' '.join([option(field), *place])}: {message}, got {reprlib.repr(first['input'])}"
         ) from None

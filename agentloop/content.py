@@ -22,6 +22,7 @@ from pathlib import Path
 from oracle.errors import UsageError
 from oracle.schema import Task
 from oracle.syntax import parse
+from oracle.well_formed import complaints
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -106,11 +107,15 @@ def _load(path: Path, root: str) -> Task:
     parts = [] if path.parent == Path(sys.modules[root].__path__[0]) else [path.parent.name]
     try:
         module = importlib.import_module(".".join([root, *parts, path.stem]))
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, as a file may raise, would end the command without a word
         raise UsageError(f"task file {path}:{_line(error, path)} does not load: {_summary(error)}") from None
     task = getattr(module, "TASK", None)
     if not isinstance(task, Task):
         raise UsageError(f"task file {path}:1 must define TASK = Task(...) (oracle.schema)")
+    if said := next(complaints(task), None):
+        raise UsageError(f"task file {path}: {said}")
     return replace(task, digest=_digest(path))
 
 
@@ -145,7 +150,7 @@ def _helpers(path: Path, seen: set[Path]) -> set[Path]:
     return seen
 
 
-def _line(error: Exception, path: Path) -> int:
+def _line(error: BaseException, path: Path) -> int:
     """Line of the task file where the error arose: the syntax error's own, else the deepest frame in the file."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 1
@@ -153,5 +158,5 @@ def _line(error: Exception, path: Path) -> int:
     return next((frame.lineno or 1 for frame in reversed(frames) if frame.filename == str(path)), 1)
 
 
-def _summary(error: Exception) -> str:
+def _summary(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"

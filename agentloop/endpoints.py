@@ -78,15 +78,17 @@ def open_endpoints(conditions: Sequence[Settings]) -> Iterator[dict[str, Endpoin
 
 
 def open_prompters(conditions: Sequence[Settings], tasks: Sequence[Task]) -> Prompters:
-    """Who words the requests. Every first request is worded once, so that a broken
-    template or one over its token budget is found before anything is done."""
+    """Who words the requests. Every first request, and what the arm may tell, is worded once, so that a broken
+    template or one over its token budget is found before anything is asked."""
     found: dict[tuple[str, str], Prompter] = {}
     for settings in conditions:
         pair = settings.prompt_strategy, settings.feedback
         if pair not in found:
-            found[pair] = _prompter(settings, tasks)
+            found[pair] = prompter = _prompter(settings, tasks)
             for task in tasks:
-                found[pair].first(task)
+                prompter.first(task)
+                if isinstance(prompter, prompting.Prompter) and settings.rounds > 1:
+                    prompter.most_told(task)
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentloop.files import stored_object, stored_text
 from agentloop.speeds import load_speeds
 
 DEPTH = 3  # names in a column's path: score.tiers.shapes; what lies deeper is JSON in one cell
@@ -22,18 +23,11 @@ def with_speed(run: Path, records: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def with_texts(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record with what was said: `messages` as sent, `answer`, and the candidate's `source`; None where there is none."""
-    response = _read(run / "responses" / f"{record['response_id']}.json") if record.get("response_id") else None
-    source = _read(run / "candidates" / f"{record['candidate_id']}.py") if record.get("candidate_id") else None
-    said = json.loads(response) if response else {}
+    """A record with what was said: `messages` as sent, `answer`, the candidate's `source`; None where gone or damaged."""
+    response, candidate = record.get("response_id"), record.get("candidate_id")
+    said = (stored_object(run / "responses" / f"{response}.json") if response else None) or {}
+    source = stored_text(run / "candidates" / f"{candidate}.py") if candidate else None
     return {**record, "messages": said.get("messages"), "answer": said.get("text"), "source": source}
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return None
 
 
 def finite(value: Any) -> Any:

@@ -32,6 +32,20 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     return data
 
 
+def stored_text(path: Path) -> str | None:
+    """A stored text, as far as it is UTF-8; None where the file is gone or none."""
+    try:
+        return read_regular(path).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def stored_object(path: Path) -> dict[str, Any] | None:
+    """A stored JSON object; None where the file is gone or damaged."""
+    text = stored_text(path)
+    return None if text is None else _object(text)
+
+
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], bytes]:
     """The file's records and its torn last line (b"" where there is none); an absent file is empty.
 
@@ -170,7 +184,7 @@ def storing(path: Path) -> Iterator[None]:
         raise StorageError(f"cannot write {path}: {error.strerror}; nothing recorded is lost") from None
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _object(line: str | bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.sandbox import SandboxedEnvironment
 
 from agentloop import Prompt
+from agentloop.config import read_toml
 from agentloop.content import content_dir
 from agentloop.errors import UsageError
 from agentloop.failures import failure_view, widest_view
@@ -64,8 +65,8 @@ class Prompter:
         self.feedback, self.history, self.budget = feedback, history, budget
         self.arm = _arm(feedback, folders)
         self._arm_template = f"feedback/{feedback}/user.j2"
-        self._meanings = _toml(_first(folders, "feedback/kinds.toml", "--feedback"))
-        self._environment = jinja2.Environment(
+        self._meanings = read_toml(_first(folders, "feedback/kinds.toml", "--feedback"), "--prompt-dir")
+        self._environment = SandboxedEnvironment(
             loader=jinja2.FileSystemLoader(folders),
             undefined=jinja2.StrictUndefined,
             autoescape=False,
@@ -80,7 +81,7 @@ class Prompter:
         arm = _first(self._folders, f"feedback/{self.feedback}/arm.toml", "--feedback").parent
         shared = [folder / "_shared" for folder in self._folders]
         for place in (self.strategy.folder, arm, *shared):
-            for path in sorted(file for file in place.rglob("*") if file.suffix in TEMPLATES):
+            for path in sorted(file for file in place.rglob("*") if file.suffix in TEMPLATES and file.is_file()):
                 found.update(f"{path.relative_to(place)}\0".encode() + path.read_bytes())
         found.update(json.dumps(self._meanings, sort_keys=True).encode())
         return found.hexdigest()
@@ -143,7 +144,9 @@ class Prompter:
 
     def _render(self, name: str, view: Mapping[str, Any]) -> str:
         try:
-            return self._environment.get_template(name).render(view).strip()
+            text = self._environment.get_template(name).render(view).strip()
+            text.encode()  # a lone surrogate could not be sent
+            return text
         except jinja2.TemplateNotFound as error:
             raise UsageError(f"--prompt-strategy {self.strategy.name}: template {error.name} does not exist") from None
         except jinja2.TemplateSyntaxError as error:
@@ -152,6 +155,8 @@ class Prompter:
             ) from None
         except jinja2.UndefinedError as error:
             raise UsageError(f"template {name}: {error}; it may use {', '.join(sorted(view))}") from None
+        except Exception as error:  # a template is a program of its own: it may fail in any way
+            raise UsageError(f"template {name} fails: {type(error).__name__}: {error}") from None
 
 
 def make_prompt(
@@ -188,12 +193,12 @@ def find_strategy(name: str, prompt_dirs: Iterable[str | Path] = ()) -> Strategy
 
 
 def _strategy(path: Path) -> Strategy:
-    data = _toml(path)
+    data = read_toml(path, "--prompt-dir")
     tiers = data.get("tiers_stated")
-    if not isinstance(tiers, list) or not tiers or set(tiers) - set(TIERS):
+    if not isinstance(tiers, list) or not tiers or not all(tier in TIERS for tier in tiers):
         raise UsageError(f"{path}: tiers_stated must list some of {', '.join(TIERS)}")
     forbids = data.get("forbids", [])
-    if not isinstance(forbids, list) or set(forbids) - set(FAILURE_KINDS):
+    if not isinstance(forbids, list) or not all(kind in FAILURE_KINDS for kind in forbids):
         raise UsageError(f"{path}: forbids must list failure kinds that the prompt rules out, as host_compute")
     return Strategy(path.parent.name, str(data.get("description", "")), tuple(tiers), tuple(forbids), path.parent)
 
@@ -201,7 +206,7 @@ def _strategy(path: Path) -> Strategy:
 def _arm(name: str, folders: list[Path]) -> dict[str, Any]:
     if name not in ARMS:
         raise UsageError(f"--feedback {name!r} does not exist; it may be {', '.join(ARMS)}")
-    return _toml(_first(folders, f"feedback/{name}/arm.toml", "--feedback"))
+    return read_toml(_first(folders, f"feedback/{name}/arm.toml", "--feedback"), "--prompt-dir")
 
 
 def _folders(prompt_dirs: Iterable[str | Path]) -> list[Path]:
@@ -219,10 +224,3 @@ def _first(folders: list[Path], name: str, option: str) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise UsageError(f"{option}: {name} is in none of {', '.join(map(str, folders))}")
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None

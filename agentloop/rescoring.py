@@ -7,6 +7,7 @@ checks and counterexamples are judged again; what an author was told, and when a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from agentloop import report, sweep
 from agentloop.config import Settings, option
 from agentloop.content import find_tasks, load_tasks
 from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, UsageError
-from agentloop.files import refuse_locked, unwritable, write_whole
+from agentloop.files import read_regular, refuse_locked, unwritable, write_whole
 from agentloop.folder import resume_name
 from agentloop.judging import JudgeFailed, Judging, ask, open_judge, to_record
 from agentloop.machine import git_commit, hardware, versions
@@ -183,7 +184,7 @@ class Rescoring:
             return None
         file = self.source / "candidates" / f"{attempt.candidate_id}.py"
         try:
-            return file.read_bytes().decode("utf-8", "replace")
+            return read_regular(file).decode("utf-8", "replace")
         except OSError as error:
             raise UsageError(f"{file}: {error.strerror}; without the candidate it cannot be judged again") from None
 
@@ -191,8 +192,9 @@ class Rescoring:
         """The answer beside its verdict, as it was stored; one that is gone is left out."""
         name = f"{attempt.response_id}.json"
         here, there = self.store.path / "responses" / name, self.source / "responses" / name
-        if attempt.response_id is not None and not here.exists() and there.exists():
-            write_whole(here, there.read_bytes())
+        if attempt.response_id is not None and not here.exists():
+            with contextlib.suppress(FileNotFoundError):
+                write_whole(here, read_regular(there))
 
     def owe(self, attempt: Attempt, fault: JudgeFailed, progress: RunProgress) -> None:
         self.store.fault(attempt.attempt_id, "judge", str(fault), fault.detail)
@@ -252,8 +254,8 @@ def _store(path: Path, config: dict[str, Any]) -> Store:
 
 def _keep_sweep_file(source: Path, path: Path) -> None:
     file = source / "sweep.toml"
-    if file.exists() and not (path / file.name).exists():
-        write_whole(path / file.name, file.read_bytes())
+    if file.is_file() and not (path / file.name).exists():
+        write_whole(path / file.name, read_regular(file))
 
 
 def _conclude(path: Path, before: Sequence[Attempt], outcome: Outcome, console: Console) -> int:

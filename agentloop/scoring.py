@@ -212,7 +212,8 @@ def task_table(attempts: Sequence[Attempt]) -> dict[str, dict[str, Any]]:
     for attempt in attempts:
         grouped[attempt.task, arm_name(attempt)].append(attempt)
     for (task, arm), group in sorted(grouped.items()):
-        begun = episodes(group).get(task, [])
+        if not (begun := episodes(group).get(task)):
+            continue
         first, last = ([submitted(episode, round_) for episode in begun] for round_ in (0, LAST))
         table[task][arm] = {
             "samples": len(last),

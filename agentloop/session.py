@@ -19,7 +19,7 @@ from agentloop.content import find_tasks, load_tasks
 from agentloop.endpoints import Endpoint, Prompters, models_of, open_budget, open_endpoints, open_prompters
 from agentloop.episodes import Episode, plan
 from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, StorageError, UsageError
-from agentloop.files import refuse_locked, unwritable, write_whole
+from agentloop.files import read_regular, refuse_locked, unwritable, write_whole
 from agentloop.folder import describe, refuse_existing, resume_name, same_judge, same_prompts, same_tasks
 from agentloop.judging import Judging, open_judge
 from agentloop.loop import Loop, Outcome
@@ -78,7 +78,7 @@ def start(conditions: Conditions, console: Console, source: Path | None = None) 
     check_covered(conditions[0].tolerance, tasks)
     with _open(conditions, tasks) as sitting, Store.create(path, sitting.config()) as store:
         if source is not None:
-            write_whole(path / "sweep.toml", source.read_bytes())
+            write_whole(path / "sweep.toml", read_regular(source))
         return sit(sitting, store, console)
 
 

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentloop import Retry
 from agentloop.errors import UsageError
-from agentloop.files import Log, storing, sync_folder, take_lock, write_json, write_whole
+from agentloop.files import Log, read_regular, storing, sync_folder, take_lock, write_json, write_whole
 from agentloop.records import (
     Attempt,
     Config,
@@ -68,7 +68,7 @@ def find_run(run: str | Path, runs_dir: str | Path = "runs") -> Path:
 def read_config(path: Path) -> dict[str, Any]:
     """A run's config.json. UsageError where it is absent, damaged or of another version."""
     try:
-        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        config = json.loads(read_regular(path / "config.json"))
         if config["version"] == CONFIG_VERSION:
             Config(**config)
     except FileNotFoundError:
@@ -138,7 +138,7 @@ class Store:
         """A stored response, as given to `save_response`."""
         path = self.path / "responses" / f"{request_id}.json"
         try:
-            response = json.loads(path.read_text(encoding="utf-8"))
+            response = json.loads(read_regular(path))
             if StoredResponse(**response).request_id == request_id:
                 return response
         except (OSError, ValueError, TypeError, RecursionError):

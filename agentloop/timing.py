@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from rich.console import Console
 
-from agentloop.files import Log
+from agentloop.files import Log, read_regular
 from agentloop.records import Attempt, SpeedRecord
 from agentloop.speeds import FILE, Key, key_of, parsed, speed_words, worth_timing
 from agentloop.store import Store
@@ -64,6 +64,6 @@ def _keys(attempts: Iterable[Attempt]) -> list[Key]:
 def _source(store: Store, candidate: str) -> str:
     file = store.path / "candidates" / f"{candidate}.py"
     try:
-        return file.read_bytes().decode("utf-8", "replace")
+        return read_regular(file).decode("utf-8", "replace")
     except OSError as error:
         raise InfrastructureError(f"{file}: {error.strerror}") from None

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agentloop.export import finite
+from agentloop.files import stored_object, stored_text
 from agentloop.records import Attempt, StreamVerdict
 from agentloop.report.words import AUTHORS, TIER_WORDS, kind_words, replay_command
 from agentloop.scoring import status_over, tier_sets
@@ -163,8 +164,8 @@ def _blocks(
 
 def _detail(run: Path, attempt: Attempt, texts: _Texts, cuts: Cuts, speed: Speed | None) -> dict[str, Any]:
     """What the page shows of an attempt; a file that is gone is shown as absent, never an error."""
-    source = _text(run / "candidates" / f"{attempt.candidate_id}.py") if attempt.candidate_id else ""
-    response = _json(run / "responses" / f"{attempt.response_id}.json") if attempt.response_id else {}
+    source = (stored_text(run / "candidates" / f"{attempt.candidate_id}.py") if attempt.candidate_id else None) or ""
+    response = (stored_object(run / "responses" / f"{attempt.response_id}.json") if attempt.response_id else None) or {}
     example = attempt.score.counterexample if attempt.score else None
     return {
         "messages": [[str(m.get("role")), texts.add(_spoken(m))] for m in response.get("messages") or ()],
@@ -222,18 +223,3 @@ def _short(value: Any, values: int) -> Any:
 def _packed(value: Any) -> str:
     text = json.dumps(finite(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)).decode()
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -50,7 +50,7 @@ def render_page(run: Path, summary: dict[str, Any], attempts: Sequence[Attempt])
     template = _environment().get_template("page.html.j2")
 
     def figures(contents: Contents | None) -> str:
-        return template.render(
+        text = template.render(
             summary=summary,
             config=config,
             run_path=str(run),
@@ -68,6 +68,7 @@ def render_page(run: Path, summary: dict[str, Any], attempts: Sequence[Attempt])
             rounds=max((len(arm["solved_by_round"]) for arm in summary["repair"].values()), default=0),
             episodes=len({attempt.episode_id for attempt in attempts}),
         )
+        return text.encode("utf-8", "replace").decode()  # a candidate may have spoken in lone surrogates
 
     taken = len(figures(None).encode()) + len(script.encode()) + 200_000  # 200 kB: tags around the blocks, notes
     contents = pack(run, config, attempts, PAGE_LIMIT - taken)
@@ -100,7 +101,7 @@ def _environment() -> Environment:
         "sections": SECTIONS,
         "sets": SETS,
         "episodes_link": lambda **filters: f"#/episodes?{urlencode(filters)}",
-        "episode_link": lambda episode: f"#/episode/{quote(episode, safe='')}",
+        "episode_link": lambda episode: f"#/episode/{quote(episode, safe='', errors='replace')}",
         "stack": charts.stack,
         "repair_curve": charts.repair_curve,
         "colours": charts.COLOURS,

@@ -19,7 +19,7 @@ INF, NAN = float("inf"), float("nan")
     ("field", "value"),
     [
         *(("samples", value) for value in (0, -1, 1.5, "many", 10**9)),
-        *(("rounds", value) for value in (0, 10**21)),
+        *(("rounds", value) for value in (0, 10**21, True, "2", 2.5)),
         *(("temperature", value) for value in (-1, INF, NAN)),
         *(("top_p", value) for value in (0, 2, NAN)),
         *(("timeout", value) for value in (0, -1, INF, NAN, 1e300)),
@@ -45,6 +45,8 @@ INF, NAN = float("inf"), float("nan")
         *(("seed", value) for value in (-1, "x", 10**30)),
         *((field, "x") for field in ("feedback", "stop", "domain", "backend")),
         *(("extra_body", value) for value in ({"model": "x"}, [1], {"a": INF}, {"a": "\ud800"}, {"a": object()})),
+        ("runs_dir", ""),
+        ("speed", "yes"),
         *(("model", value) for value in ("", None, 3, " ", "x\ny", "\x1b[31m", "recorded")),
         *(("label", value) for value in ("x\ny", "\x1b[31m", " x", "x" * 1000)),
         *(("key_variable", value) for value in ("", "A=B", "x\x01")),

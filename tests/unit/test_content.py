@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentloop.content import content_dir, find_task, find_tasks, load_tasks
 from oracle.errors import UsageError
+from oracle.well_formed import complaints
 
 GOOD = """
 from oracle.schema import Dim, Form, Task, Tensor
@@ -136,3 +138,34 @@ def test_one_task() -> None:
     assert find_task("gelu", TASKS).id == "ops/gelu"
     with pytest.raises(UsageError, match=r"--task 'seed/\*' matches 13 tasks"):
         find_task("seed/*", TASKS)
+
+
+@pytest.mark.parametrize("raised", ["SystemExit(0)", "BaseException('no')", "GeneratorExit"])
+def test_a_file_cannot_end_the_command(tmp_path: Path, raised: str) -> None:
+    (tmp_path / "x.py").write_text(f"raise {raised}")
+    with pytest.raises(UsageError, match=r"x\.py:1 does not load"):
+        load_tasks([tmp_path])
+
+
+def test_every_field_of_a_task_is_looked_at() -> None:
+    right = load_tasks()["seed/relu"]
+    assert not list(complaints(right))
+    wrong = {
+        "suite": ("", "a/b", 3),
+        "name": ("", "a b", "x\n", "*", "a" * 300),
+        "entry": ("f(", 3),
+        "signature": ("", 3, "relu(", "lambda x: x", "relu(x); import os", "\0"),
+        "contract": ("", None),
+        "forms": ((), []),
+        "outputs": ((), 3),
+        "reference": (None, 3),
+        "scale": (3,),
+        "regimes": (3, ("nope",), "normal"),
+        "layouts": (("nope",),),
+        "dtypes": (("float31",),),
+    }
+    for field, values in wrong.items():
+        for value in values:
+            said = list(complaints(replace(right, **{field: value})))
+            assert len(said) == 1, (field, value, said)
+            assert said[0].startswith(field)

@@ -69,7 +69,7 @@ def test_a_runs_file_is_a_sweep_of_one(tmp_path: Path) -> None:
 REFUSED = {
     "unknown key": ("models = ['a']", "unknown setting models; allowed: model"),
     "empty axis": ("feedback = []", "--feedback: the list is empty"),
-    "unknown arm": ("feedback = ['none', 'loud']", "--feedback: Input should be 'none'"),
+    "unknown arm": ("feedback = ['none', 'loud']", "--feedback: must be 'none'"),
     "twice": ("feedback = ['none', 'none']", "offline · zero_shot · none is there twice.*label"),
     "model twice": ("model = ['m', {model = 'm', temperature = 0.1}]", "m · zero_shot · minimized is there twice"),
     "label is a name": ("model = ['m', {model = 'n', label = 'm'}]", "is there twice"),
@@ -79,7 +79,7 @@ REFUSED = {
     ),
     "nameless": ("model = [{temperature = 1.0}]", "must name its `model`"),
     "recorded": ("model = ['m', 'recorded:x']", "agentloop run --model recorded:x"),
-    "model of another kind": ("model = [3]", "--model: Input should be a valid string"),
+    "model of another kind": ("model = [3]", "--model: must be a valid string"),
     "not TOML": ("model = ", "is not TOML"),
     "price": ("prices = {m = {prompt = 1}}", "--prices m completion: Field required"),
 }
