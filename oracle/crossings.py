@@ -100,9 +100,9 @@ class Crossings:
         return [regime for regime in regimes if regime in stated]
 
     def far(self) -> dict[str, int] | None:
-        """The main dim at its largest uneven size up to FAR_LIMIT that fits: what one block holds another may lose
-        (blocks of 4096 are in use). None where no size beyond base fits."""
+        """The main dim at its largest uneven size up to FAR_LIMIT that fits (blocks of 4096 are in use, and what one
+        holds the next may lose), in few rows if such fit. None where no size beyond base fits."""
         dim = self.p.task.dims[self.p.main]
-        sizes = [n for n in dim.values if dim.base < n <= FAR_LIMIT and n & (n - 1)]
-        fitting = [n for n in sizes if self.p.fits_with(self.p.main, n)]
-        return {self.p.main: max(fitting)} if fitting else None
+        sizes = [n for n in sorted(dim.values, reverse=True) if dim.base < n <= FAR_LIMIT and n & (n - 1)]
+        choices = [{**rows, self.p.main: n} for rows in (self.p.few_rows(), {}) for n in sizes]
+        return next((dims for dims in choices if self.p.fits(self.p.form, {**self.p.base.dims, **dims})), None)

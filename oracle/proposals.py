@@ -25,7 +25,7 @@ ELEMENTS = 80_000  # most elements over all tensors of a case where a dim is sum
 EACH_ALONE = 16_000  # … where each element stands alone, …
 VOLUME, VOLUME_ELEMENTS = 5_000_000, 600_000  # … or, where tensors are multiplied, most products and elements
 MIXED, LONG = 0.25, 4.0  # shares of these: several dims at once (many such cases); one long row (few programs)
-MIXED_ROWS = 256  # most rows of the former where tensors are not multiplied: each may be a program
+MIXED_ROWS = 256  # most rows of the former where tensors are not multiplied: a row may be a program
 REDRAW_STEP = 1000  # added to the index of a case that is drawn again
 SIZE_CLASSES = ("small", "beyond", "long", "one", "blocks", "above", "below", "other")
 
@@ -138,13 +138,13 @@ class Proposer:
         names = used_dims(self.task, form)
         for _ in range(32):
             sizes = {name: self.draws.pick(self.options(name, uneven)) for name in names}
-            if self.fits(form, {**self.base.dims, **sizes}, MIXED) is not None and self.few_rows(form, sizes):
+            if self.fits(form, {**self.base.dims, **sizes}, MIXED) is not None and not self.many_rows(form, sizes):
                 return sizes
         return {}
 
-    def few_rows(self, form: Form, sizes: Mapping[str, int]) -> bool:
+    def many_rows(self, form: Form, sizes: Mapping[str, int]) -> bool:
         rows = math.prod(size for name, size in sizes.items() if name != self.main)
-        return rows <= MIXED_ROWS or self.multiplied(form, {**self.base.dims, **sizes})
+        return rows > MIXED_ROWS and not self.multiplied(form, {**self.base.dims, **sizes})
 
     def options(self, name: str, uneven: bool) -> list[int]:
         dim = self.task.dims[name]
@@ -154,6 +154,13 @@ class Proposer:
     def least(self) -> dict[str, int]:
         dims = {name: self.task.dims[name] for name in used_dims(self.task, self.form)}
         return {name: min((*dim.values, dim.base)) for name, dim in dims.items()}
+
+    def few_rows(self) -> dict[str, int]:
+        """Every dim but the main one at its largest size up to BATCH; base in a product."""
+        if self.multiplied(self.form, self.base.dims):
+            return {}
+        few = {name: [n for n in self.task.dims[name].values if n <= BATCH] for name in self.used() if name != self.main}
+        return {name: max(sizes) for name, sizes in few.items() if sizes}
 
     def long(self) -> dict[str, int] | None:
         """The longest main dim, every other dim at its smallest (at base in a product: few programs, many sums to see);
