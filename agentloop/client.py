@@ -12,6 +12,7 @@ All waiting is by the monotonic clock; the wall clock is only written down.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +36,7 @@ REFUSED = {
     403: "the key may not use this: check OPENAI_API_KEY and --model",
     404: "no such model or path: check --model, and --base-url (it usually ends in /v1)",
 }
+TOO_LONG = re.compile(r"context[ _](length|size|window)")  # in OpenAI's code, llama.cpp's type, the words of vLLM
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -57,8 +59,9 @@ class Refused(UsageError):
 
 class Client:
     """Sends requests to one endpoint. `tries` bounds the tries of a request, `timeout` is seconds for one try in all,
-    `pause` the first back-off in seconds (doubled each time, with jitter). Raises UsageError where the endpoint's
-    address or the key cannot be used at all."""
+    `pause` the first back-off in seconds (doubled each time, with jitter). `accepted`: the endpoint answered such requests
+    before, so one that it refuses is refused for what it holds. Raises UsageError where the endpoint's address or the key
+    cannot be used at all."""
 
     def __init__(
         self,
@@ -69,9 +72,11 @@ class Client:
         tries: int = 6,
         pause: float = 0.5,
         per_minute: float | None = None,
+        accepted: bool = False,
     ) -> None:
         self.base_url, self.timeout, self.tries = base_url, timeout, tries
-        self.answered = False  # whether this endpoint has ever given a usable response
+        self.answered = False  # whether this endpoint has given this client a usable response
+        self._accepted = accepted
         self._openai = _sdk(base_url, key, timeout)
         self._back_off = tenacity.wait_random_exponential(multiplier=pause, max=LONGEST_PAUSE)
         self._rate = _Rate(per_minute)
@@ -144,7 +149,9 @@ class Client:
             raise Refused(f"{self.base_url} answered {status}, {REFUSED[status]}: {message}") from None
         if code == "content_filter":
             return {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}], "error": error.body}
-        if self.answered:  # others of our requests were accepted: it is this one, a prompt too long, say
+        if (
+            TOO_LONG.search(f"{code} {error.type} {message}") or self.answered or self._accepted
+        ):  # it is this request alone: others were accepted
             raise Trouble(f"status {status}: {message}", status=status, again=False, alone=True) from None
         raise Refused(f"{self.base_url} refuses the request ({status}): {message}; see --extra-body to drop a key")
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from agentloop.budget import Price
 from agentloop.errors import UsageError
+from agentloop.files import GIVEN_BYTES, read_regular
 
 HOSTED = "https://api.openai.com/v1"
 KEY_VARIABLES = ("AGENTLOOP_API_KEY", "OPENAI_API_KEY")
@@ -26,7 +27,7 @@ Arm = Literal["none", "verdict", "naive", "error", "counterexample", "minimized"
 # Settings that change neither a request nor a verdict, and that a resume may therefore give anew.
 ADJUSTABLE = (
     *("concurrency", "workers", "timeout", "tries", "requests_per_minute", "key_variable"),
-    *("budget_requests", "budget_tokens", "budget_money", "prices", "speed"),
+    *("budget_requests", "budget_tokens", "budget_money", "prices", "speed", "sanitize"),
 )
 NEUTRAL = frozenset({"name", "runs_dir", *ADJUSTABLE})
 
@@ -37,6 +38,8 @@ RECORDED_TASKS = "tritonbench_t/*"
 
 # Sample indices of different runs stay apart (`episodes.SEED_STRIDE`) while samples × rounds stays within a million.
 MOST_SAMPLES, MOST_ROUNDS = 10_000, 100
+MOST_SEED = 10**12  # what is sent, a million times this, is an integer of 64 bits
+MOST_LETTERS = 200  # of a name
 
 
 class Settings(BaseModel):
@@ -45,7 +48,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     model: str = Field("offline", min_length=1, description="a model's name, offline, or recorded:PATH")
-    label: str = Field("", description="what records call the model; its name unless given")
+    label: str = Field("", max_length=MOST_LETTERS, description="what records call the model; its name unless given")
     base_url: str | None = Field(
         None, description="OpenAI-compatible endpoint (default: OPENAI_BASE_URL, else OpenAI's)"
     )
@@ -74,7 +77,7 @@ class Settings(BaseModel):
     rounds: int = Field(3, ge=1, le=MOST_ROUNDS, description="most attempts per episode, the first included")
     temperature: float | None = Field(0.8, ge=0, allow_inf_nan=False, description="sampling temperature")
     top_p: float | None = Field(None, gt=0, le=1, description="nucleus sampling; not sent unless set")
-    max_tokens: int | None = Field(4096, ge=1, description="most tokens per answer")
+    max_tokens: int | None = Field(4096, ge=1, le=10**9, description="most tokens per answer")
     extra_body: dict[str, Any] = Field(
         default_factory=dict, description="JSON merged into each request; null removes a key"
     )
@@ -83,7 +86,7 @@ class Settings(BaseModel):
         6, ge=1, le=100, description="most tries per request before it counts as an infrastructure fault"
     )
     requests_per_minute: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="rate limit on requests; none unless set"
+        None, ge=0.01, allow_inf_nan=False, description="rate limit on requests; none unless set"
     )
     budget_requests: int | None = Field(None, ge=1, description="stop before this many requests are exceeded")
     budget_tokens: int | None = Field(
@@ -109,12 +112,18 @@ class Settings(BaseModel):
     )
     tolerance: str = Field("derived", description="tolerance policy: derived, paper or calibrated")
     domain: Literal["core", "full"] = Field("full", description="the tiers that decide the status: core or full")
-    seed: int = Field(0, ge=0, description="master seed of cases and of sampling")
+    seed: int = Field(0, ge=0, le=MOST_SEED, description="master seed of cases and of sampling")
     stop: Literal["oracle", "naive"] = Field(
         "oracle", description="what ends an episode: oracle (its feedback stream passes) or naive (kernelbench passes)"
     )
     speed: bool = Field(
         False, description="time the candidates that the oracle or a naive check passes, on a GPU, after all are judged"
+    )
+    sanitize: int = Field(
+        0,
+        ge=0,
+        description="on a GPU with compute-sanitizer, run one in so many of the candidates that pass the stated tiers under "
+        "it too, and note what it finds; none unless set",
     )
     allow_unsafe: bool = Field(False, description="run candidates without file and network blocking")
     name: str = Field(
@@ -139,6 +148,29 @@ class Settings(BaseModel):
             raise ValueError("must be a plain folder name: letters, digits, '.', '_' and '-'")
         return value
 
+    @field_validator("model", "label")
+    @classmethod
+    def _one_line(cls, value: str) -> str:
+        if not value.isprintable() or value != value.strip():
+            raise ValueError("must be printable characters on one line, without spaces around them")
+        if value == "recorded":
+            raise ValueError("needs the path of its answers: recorded:PATH")
+        return value
+
+    @field_validator("key_variable")
+    @classmethod
+    def _variable(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+            raise ValueError("must be the name of an environment variable: letters, digits and '_'")
+        return value
+
+    @field_validator("task_dirs", "prompt_dirs", "runs_dir", "tasks", "prompt_strategy", "model")
+    @classmethod
+    def _no_nul(cls, value: Any) -> Any:
+        if any("\0" in text for text in ((value,) if isinstance(value, str) else value)):
+            raise ValueError("must not hold a zero byte")
+        return value
+
     @field_validator("base_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
@@ -150,6 +182,10 @@ class Settings(BaseModel):
         taken = sorted({"model", "messages", "stream", "n"} & set(value))
         if taken:
             raise ValueError(f"must not set {', '.join(taken)}: the loop sends one request per answer")
+        try:
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"cannot be sent as JSON: {error}") from None
         return value
 
     @property
@@ -254,6 +290,8 @@ def _no_constant(name: str) -> None:
 def _endpoint_url(value: str) -> str:
     """ValueError where this cannot be a server's address."""
     parts = urlsplit(value)
+    if not value.isprintable() or " " in value or parts.query or parts.fragment:
+        raise ValueError("must look like http://HOST:PORT/v1, without spaces, '?' and '#'")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         raise ValueError("must look like http://HOST:PORT/v1")
     if parts.username or parts.password:
@@ -276,10 +314,10 @@ def api_key(variable: str | None = None) -> str:
 def read_toml(path: str | Path, option: str) -> dict[str, Any]:
     """A TOML file that `option` names. Raises UsageError where there is none or it is none."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(read_regular(Path(path), GIVEN_BYTES).decode())
     except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option} {path}: {error.strerror}; name a TOML file") from None
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{option} {path} is not TOML: {error}") from None
 
 

@@ -10,6 +10,7 @@ import ast
 import difflib
 import hashlib
 import importlib
+import os
 import sys
 import traceback
 import types
@@ -39,9 +40,10 @@ def load_tasks(extra_dirs: Iterable[str | Path] = ()) -> dict[str, Task]:
     """
     tasks: dict[str, Task] = {}
     origin: dict[str, Path] = {}
-    for folder in (content_dir("tasks"), *map(Path, extra_dirs)):
-        root = _private_root(folder.resolve())
-        for path in _task_files(folder.resolve()):
+    folders = [Path(os.path.realpath(folder)) for folder in (content_dir("tasks"), *map(Path, extra_dirs))]
+    for folder, files in [(folder, _task_files(folder)) for folder in folders]:
+        root = _private_root(folder)
+        for path in files:
             task = _load(path, root)
             if task.id in tasks:
                 raise UsageError(f"task {task.id} is defined twice: {origin[task.id]} and {path}; rename one")
@@ -94,7 +96,7 @@ def _task_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise UsageError(f"--task-dir {folder} is not a folder; it must hold task files or folders of them")
     files = [*sorted(folder.glob("*.py")), *sorted(folder.glob("*/*.py"))]
-    files = [path for path in files if not path.name.startswith("_")]
+    files = [path for path in files if not path.name.startswith("_") and path.is_file()]
     if not files:
         raise UsageError(f"--task-dir {folder} holds no task file (SUITE/NAME.py with TASK = Task(...))")
     return files

@@ -43,17 +43,7 @@ def failure_view(
         "failure": None if failure is None else _failure(failure, meanings, detail),
         "naive": None if naive is None else {"status": naive.status, "reason": _line(naive.reason)},
         "found": None if counterexample is None else _found(task, counterexample),
-        "shrunk": None
-        if counterexample is None
-        else _counterexample(
-            task,
-            counterexample.case,
-            counterexample.inputs,
-            counterexample.got,
-            counterexample.expected,
-            counterexample.stats,
-            counterexample.diagnosis,
-        ),
+        "shrunk": None if counterexample is None else counterexample_view(counterexample.to_json(), task),
     }
 
 
@@ -95,29 +85,21 @@ def _failure(failure: Failure, meanings: Mapping[str, str], detail: int) -> dict
 def _found(task: Task, counterexample: Counterexample) -> dict[str, Any]:
     """The case as it was found: `original`, or the shrunk one itself where there was nothing to shrink."""
     original = counterexample.original
-    if original is None:
-        case, rest = counterexample.case, counterexample.to_json()
-    else:
-        case, rest = original.get("case", original), original
-    return _counterexample(
-        task, case, rest.get("inputs") or {}, rest.get("got"), rest.get("expected"), rest.get("stats") or {}, None
-    )
+    example = {"case": original, **original} if original else counterexample.to_json()
+    return counterexample_view(example | {"diagnosis": None}, task)
 
 
-def _counterexample(
-    task: Task,
-    case: Mapping[str, Any],
-    inputs: Mapping[str, Any],
-    got: Any,
-    expected: Any,
-    stats: Mapping[str, Any],
-    diagnosis: str | None,
-) -> dict[str, Any]:
+def counterexample_view(example: Mapping[str, Any], task: Task | None = None) -> dict[str, Any]:
+    """A case in words, with its sides, as `_shared/counterexample.j2` and the command line tell it. `example` is a
+    `Counterexample.to_json()`, or as much of one as there is; without its task nothing is left out as known."""
+    case, inputs, stats = (example.get(key) or {} for key in ("case", "inputs", "stats"))
+    got, expected, diagnosis = (example.get(key) for key in ("got", "expected", "diagnosis"))
     keywords = ", ".join(f"{name}={value!r}" for name, value in case.get("keywords", {}).items())
     regime = str(case.get("regime", "uniform"))
-    got, expected = _arrays(got)[: most_arrays(task)], _arrays(expected)[: most_arrays(task)]
+    most = most_arrays(task) if task else None
+    got, expected = _arrays(got)[:most], _arrays(expected)[:most]
     return {
-        "form": case.get("form", "") if len(task.forms) > 1 else "",
+        "form": case.get("form", "") if task is None or len(task.forms) > 1 else "",
         "tier": case.get("tier", "base"),
         "dims": _cut(", ".join(f"{name}={size}" for name, size in case.get("dims", {}).items()) or "none", MAX_WORDS),
         "dtype": case.get("dtype", "float32"),

@@ -4,15 +4,32 @@ lock on a folder."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from agentloop.errors import StorageError, UsageError
+
+GIVEN_BYTES = 1 << 20  # of a file of settings: more is none
+
+
+def read_regular(path: Path, most: int | None = None) -> bytes:
+    """The content of a file, `most` bytes at most. Raises OSError where there is none, where it is larger, and where it is
+    a pipe, a device or a folder: reading one may never end."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        data = file.read() if most is None else file.read(most + 1)
+    if most is not None and len(data) > most:
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MiB", str(path))
+    return data
 
 
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], bytes]:
@@ -22,7 +39,7 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], bytes]:
     damage that a kill cannot have done: UsageError naming the line. Nothing is changed.
     """
     try:
-        *lines, last = path.read_bytes().split(b"\n")
+        *lines, last = read_regular(path).split(b"\n")
     except FileNotFoundError:
         return [], b""
     except OSError as error:
@@ -113,7 +130,7 @@ def unwritable(path: Path) -> str:
     """Why a run folder could not be written, "" where it can: known before anything slow is started. Changes nothing."""
     place = path
     try:
-        place = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        place = next(folder for folder in (path, *path.absolute().parents) if folder.exists() or folder.is_symlink())
         with tempfile.TemporaryFile(dir=place) as probe:
             probe.write(bytes(4096))
             probe.flush()
@@ -137,6 +154,11 @@ def take_lock(path: Path) -> int:
         os.ftruncate(fd, 0)
         os.pwrite(fd, str(os.getpid()).encode(), 0)
     return fd
+
+
+def refuse_locked(path: Path) -> None:
+    """The UsageError of `take_lock`, before anything slow is started."""
+    os.close(take_lock(path))
 
 
 @contextlib.contextmanager

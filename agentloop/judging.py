@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import oracle.judge
 from agentloop import Judge
+from agentloop.config import Settings
 from agentloop.errors import EpisodeFault, UsageError
 from agentloop.flights import Flights
 from agentloop.records import Attempt, StreamVerdict
@@ -17,10 +19,28 @@ from oracle.case import Case
 from oracle.errors import InfrastructureError
 from oracle.inputs import build
 from oracle.naive import PROFILES
+from oracle.sanitizer import check_sanitizer
 from oracle.schema import DOMAINS, Task
+from oracle.speed import check_backend
 from oracle.verdict import FAIL, Counterexample, Failure, NaiveResult, Verdict, candidate_id
+from oracle.worker.protocol import Backend
 
 SHOWING_ARMS = ("counterexample", "minimized")
+
+
+def open_judge(backend: Backend, settings: Settings) -> oracle.judge.Judge:
+    """The oracle as a run's settings want it. UsageError where this backend cannot do what they ask for."""
+    if settings.speed:
+        check_backend(backend.name)
+    if settings.sanitize:
+        check_sanitizer(backend.name)
+    return oracle.judge.Judge(
+        backend,
+        tolerance=settings.tolerance,
+        domain=settings.domain,
+        seed=settings.seed,
+        sanitize=settings.sanitize,
+    )
 
 
 class JudgeFailed(EpisodeFault):
@@ -187,6 +207,7 @@ def restore(attempt: Attempt, stream: str) -> Verdict | None:
         naive={name: NaiveResult(**result) for name, result in attempt.naive.items()} if stream == "score" else {},
         counterexample=Counterexample(**example) if example else None,
         notes=list(record.notes),
+        sanitizer=record.sanitizer,
         not_exercised=list(record.not_exercised),
         seconds=record.seconds,
         executions=record.executions,

@@ -14,6 +14,11 @@ from oracle.verdict import FAIL, PASS
 LOOK = {"pass": "green", "fail": "red", "unjudged": "yellow"}
 
 
+def announce(what: str) -> None:
+    """Say on stderr what takes the next seconds."""
+    Console(stderr=True).print(f"{what} …", style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
 class RunProgress:
     """Counts and shows. A context manager; safe to use for one run only."""
 

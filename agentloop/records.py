@@ -113,6 +113,7 @@ class StreamVerdict(Record):
     executions: int = 0
     seconds: float = 0.0
     notes: list[str] = Field(default_factory=list)
+    sanitizer: dict[str, Any] | None = None  # `oracle.sanitizer.Looked`, where this candidate was looked at
     not_exercised: list[str] = Field(default_factory=list)
 
 

@@ -20,11 +20,11 @@ from agentloop import report, sweep
 from agentloop.config import Settings, option
 from agentloop.content import find_tasks, load_tasks
 from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, UsageError
-from agentloop.files import unwritable, write_whole
+from agentloop.files import refuse_locked, unwritable, write_whole
 from agentloop.folder import resume_name
-from agentloop.judging import JudgeFailed, Judging, ask, to_record
+from agentloop.judging import JudgeFailed, Judging, ask, open_judge, to_record
 from agentloop.machine import git_commit, hardware, versions
-from agentloop.progress import RunProgress
+from agentloop.progress import RunProgress, announce
 from agentloop.records import Attempt
 from agentloop.report.console import print_summary
 from agentloop.scoring import load_attempts
@@ -35,7 +35,6 @@ from oracle import ORACLE_VERSION
 from oracle.backends import open_backend
 from oracle.judge import Judge
 from oracle.schema import Task
-from oracle.speed import check_backend
 from oracle.verdict import UNJUDGED
 from oracle.worker.policies import side_by_side
 from oracle.worker.protocol import Backend
@@ -78,21 +77,23 @@ def resume(path: Path, given: Mapping[str, Any], console: Console) -> int:
 def _sit(source: Path, path: Path, origin: dict[str, Any], given: Mapping[str, Any], console: Console) -> int:
     if reason := unwritable(path):
         raise UsageError(f"--runs-dir: {reason}; name a folder that can be written, or make room")
+    if path.exists():
+        refuse_locked(path)
     config = read_config(source)
     conditions = sweep.stored(config, path, {key: value for key, value in given.items() if key != "tasks"})
     settings = conditions[0]
     attempts = load_attempts(source)
+    announce("reading the tasks")
     tasks = _tasks(given.get("tasks"), load_tasks(settings.task_dirs), config, attempts)
     attempts = [attempt for attempt in attempts if attempt.task in tasks]
     if not attempts:
         raise UsageError(f"RUN {resume_name(source)} has no attempt of these tasks; `agentloop show` lists what it has")
+    announce(f"starting the judge, backend {settings.backend}")
     backend = open_backend(settings.backend, allow_unsafe=settings.allow_unsafe)
     try:
-        if settings.speed:
-            check_backend(backend.name)
+        judge = open_judge(backend, settings)
         about = _describe(config, conditions, tasks, backend) | {"rescored": origin}
         with _store(path, about) as store:
-            judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
             _keep_sweep_file(source, path)
             rescoring = Rescoring(source, store, tasks, judge, settings)
             outcome = _judge(rescoring, attempts, path, console)

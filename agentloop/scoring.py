@@ -86,6 +86,7 @@ def summarize(run: Path) -> dict[str, Any]:
                 "failure_kinds": failure_kinds(group),
                 "ability": ability(group),
                 "speed": speed_figures(group, speeds),
+                "sanitizer": sanitizer_figures(group),
             }
             for name, group in sorted(groups.items())
         },
@@ -156,6 +157,19 @@ def tier_counts(first: Sequence[Attempt]) -> dict[str, dict[str, int]]:
             counts[tier][key] += 1
     keys = (PASS, "loud", "silent", UNJUDGED)
     return {tier: {key: count[key] for key in keys} for tier, count in counts.items() if count}
+
+
+def sanitizer_figures(first: Sequence[Attempt]) -> dict[str, Any] | None:
+    """Of the survivors that were also run under compute-sanitizer: how many, in how many it could not be, and in which
+    attempts it found an error. None where nobody looked."""
+    looked = {a.attempt_id: a.score.sanitizer for a in first if a.score is not None and a.score.sanitizer is not None}
+    if not looked:
+        return None
+    return {
+        "looked": len(looked),
+        "unclear": sum(bool(found["why"]) for found in looked.values()),
+        "errors": [attempt_id for attempt_id, found in looked.items() if found["error"]],
+    }
 
 
 def failure_kinds(first: Sequence[Attempt]) -> dict[str, int]:

@@ -19,11 +19,11 @@ from agentloop.content import find_tasks, load_tasks
 from agentloop.endpoints import Endpoint, Prompters, models_of, open_budget, open_endpoints, open_prompters
 from agentloop.episodes import Episode, plan
 from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, StorageError, UsageError
-from agentloop.files import unwritable, write_whole
+from agentloop.files import refuse_locked, unwritable, write_whole
 from agentloop.folder import describe, refuse_existing, resume_name, same_judge, same_prompts, same_tasks
-from agentloop.judging import Judging
+from agentloop.judging import Judging, open_judge
 from agentloop.loop import Loop, Outcome
-from agentloop.progress import RunProgress
+from agentloop.progress import RunProgress, announce
 from agentloop.replies import Replies
 from agentloop.report.console import print_summary
 from agentloop.signals import terminate_as_interrupt
@@ -73,6 +73,7 @@ def start(conditions: Conditions, console: Console, source: Path | None = None) 
     if reason := unwritable(path):
         raise UsageError(f"--runs-dir: {reason}; name a folder that can be written, or make room")
     models_of(conditions)
+    announce("reading the tasks")
     tasks = find_tasks(conditions[0].tasks, load_tasks(conditions[0].task_dirs))
     check_covered(conditions[0].tolerance, tasks)
     with _open(conditions, tasks) as sitting, Store.create(path, sitting.config()) as store:
@@ -86,7 +87,9 @@ def resume(path: Path, changes: dict[str, Any], console: Console) -> int:
     config = read_config(path)
     if reason := unwritable(path):
         raise StorageError(f"{reason}; nothing recorded is lost")
+    refuse_locked(path)
     conditions = sweep.stored(config, path, changes)
+    announce("reading the tasks")
     tasks = same_tasks(path, config, load_tasks(conditions[0].task_dirs))
     with _open(conditions, tasks) as sitting:
         same_prompts(path, config, sitting.prompters)
@@ -130,6 +133,7 @@ async def _loop(sitting: Sitting, store: Store, progress: RunProgress, episodes:
                     timeout=own.timeout,
                     tries=own.tries,
                     per_minute=own.requests_per_minute,
+                    accepted=store.has_answers_of(endpoint.models),
                 )
                 stack.push_async_callback(client.close)
                 replies[own.called] = Replies(
@@ -161,7 +165,7 @@ def _conclude(sitting: Sitting, store: Store, outcome: Outcome, console: Console
     def say(text: str, style: str | None = None) -> None:
         console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
-    say(f"used: {_used(sitting.budget)}")
+    say(f"asked of the author: {_used(sitting.budget)}")
     say(f"report: {page}")
     if outcome.owed:
         say(f"infrastructure faults, last: {owed}", "yellow")
@@ -197,12 +201,10 @@ def _open(conditions: Conditions, tasks: list[Task]) -> Iterator[Sitting]:
     budget = open_budget(conditions)
     with open_endpoints(conditions) as endpoints:
         words = open_prompters(conditions, tasks)
+        announce(f"starting the judge, backend {settings.backend}")
         backend = open_backend(settings.backend, allow_unsafe=settings.allow_unsafe)
         try:
-            if settings.speed:
-                check_backend(backend.name)
-            judge = Judge(backend, tolerance=settings.tolerance, domain=settings.domain, seed=settings.seed)
-            yield Sitting(conditions, tasks, endpoints, words, judge, budget)
+            yield Sitting(conditions, tasks, endpoints, words, open_judge(backend, settings), budget)
         finally:
             backend.close()
 

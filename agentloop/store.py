@@ -18,6 +18,7 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -127,6 +128,11 @@ class Store:
 
     def has_response(self, request_id: str) -> bool:
         return request_id in self._stored
+
+    def has_answers_of(self, models: Collection[str]) -> bool:
+        """Whether a request of one of these models was answered before the folder was opened."""
+        sent = (record for record in self.requests if record["event"] == "sent" and record["model"] in models)
+        return any(record["request_id"] in self._stored for record in sent)
 
     def response(self, request_id: str) -> dict[str, Any]:
         """A stored response, as given to `save_response`."""

@@ -1,14 +1,16 @@
 """What a verdict costs: a naive check alone against the whole oracle, same candidates, same pool, one run.
 
     python benchmarks/cost.py --answers DIR --out cost.jsonl [--backend cuda] [--workers 16] [--repeat 5]
+    python benchmarks/cost.py --controls --out cost.jsonl
     python benchmarks/cost.py --table cost.jsonl
 
-DIR holds tasks.jsonl and answers-MODEL.jsonl. Three ways of judging take turns, `--repeat` times: `kernelbench` (that
-profile alone, its five trials at one shape), `oracle` (the full domain until decided, up to 40 cases per dtype; no naive
-check, nothing shrunk) and `run` (what `agentloop run` does with an answer: all six profiles, the oracle, the
-counterexample). A line per turn: seconds of wall time, candidates a second, executions, and the share of
-the pool's time by activity (`oracle.clock`). Answers without code, or whose code does not parse, are left out: no
-process is started for them.
+DIR holds tasks.jsonl and answers-MODEL.jsonl; --controls takes the corpus's right kernels of `ops`, one per operator,
+which see all cases (but for `rowblock`, which compile for minutes). Ways of judging take turns, `--repeat` times:
+`kernelbench` (that profile alone, its five trials at one shape), `oracle` (the full domain until decided, up to 40 cases
+per dtype; no naive check, nothing shrunk) and `run` (what `agentloop run` does with an answer: all six profiles, the
+oracle, the counterexample). A line per turn: seconds of wall time, candidates a second, executions, and the share of the
+pool's time by activity (`oracle.clock`). Answers without code, or whose code does not parse, are left out: no process is
+started for them.
 """
 
 from __future__ import annotations
@@ -32,12 +34,14 @@ from agentloop.machine import hardware, versions  # noqa: E402
 from benchmarks.agreement import answers  # noqa: E402
 from oracle import clock  # noqa: E402
 from oracle.backends import BACKENDS, open_backend  # noqa: E402
+from oracle.corpus import CONTROL, kernels  # noqa: E402
 from oracle.errors import OracleError  # noqa: E402
 from oracle.judge import Judge  # noqa: E402
 from oracle.naive import PROFILES, run_profile  # noqa: E402
 from oracle.schema import Task  # noqa: E402
 from oracle.static import check_source  # noqa: E402
 
+WAYS = ("kernelbench", "oracle", "run")
 Way = Callable[[Task, str], Counter[str]]  # judges one source; says what it counted
 
 
@@ -95,12 +99,18 @@ def turn(name: str, way: Way, candidates: list[tuple[Task, str]], workers: int) 
 
 def measure(options: argparse.Namespace) -> None:
     tasks = load_tasks()
-    sources = [(tasks[item.task], item.source) for item in answers(Path(options.answers))]
+    if options.controls:
+        right = {
+            kernel.task: kernel.source for kernel in kernels("ops", label=CONTROL) if "rowblock" not in kernel.name
+        }
+        sources = [(tasks[task], source) for task, source in right.items()]
+    else:
+        sources = [(tasks[item.task], item.source) for item in answers(Path(options.answers))]
     candidates = [(task, source) for task, source in sources if check_source(source) is None][:: options.step]
     backend = open_backend(options.backend, allow_unsafe=options.allow_unsafe)
     header = {"backend": backend.name, "workers": options.workers, "hardware": hardware(), **versions()}
     try:
-        chosen = ways(backend)
+        chosen = {name: way for name, way in ways(backend).items() if name in options.ways}
         with options.out.open("w") as file:
             file.write(json.dumps(header) + "\n")
             for _ in range(options.repeat):
@@ -140,6 +150,8 @@ def _spread(rows: list[dict[str, Any]], key: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answers", metavar="DIR")
+    parser.add_argument("--controls", action="store_true")
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS), metavar="NAMES")
     parser.add_argument("--out", metavar="FILE", type=Path, default=Path("cost.jsonl"))
     parser.add_argument("--table", metavar="FILE", type=Path, help="measure nothing, show the table of this file")
     parser.add_argument("--backend", choices=BACKENDS, default="auto")
@@ -149,8 +161,12 @@ def main() -> None:
     parser.add_argument("--allow-unsafe", action="store_true")
     options = parser.parse_args()
     if options.table is None:
-        if options.answers is None:
-            parser.error("--answers DIR (tasks.jsonl and answers-MODEL.jsonl) is needed, or --table FILE")
+        if not set(options.ways) <= set(WAYS):
+            parser.error(f"--ways must be of {', '.join(WAYS)}")
+        if (options.answers is None) != options.controls:
+            parser.error(
+                "--answers DIR (tasks.jsonl and answers-MODEL.jsonl), --controls or --table FILE is needed, one of them"
+            )
         measure(options)
     table(options.table or options.out)
 

@@ -94,7 +94,7 @@ class WarmParent:
             command = [sys.executable, "-P", "-m", "oracle.worker.parent"]
             self.process = subprocess.Popen(
                 [*command, backend, str(theirs.fileno()), self.base, ",".join(without)],
-                env=_environment(backend),
+                env=environment(backend),
                 cwd="/",
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -117,7 +117,7 @@ class WarmParent:
         """Ask for a process. Raises OSError where the parent is gone."""
         channel, theirs_channel = socket.socketpair()
         supervisor, theirs_supervisor = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        arena = _arena()
+        arena = arena_file()
         with theirs_channel, theirs_supervisor:
             descriptors = [theirs_channel.fileno(), arena, theirs_supervisor.fileno()]
             try:
@@ -240,7 +240,8 @@ class WorkerBackend:
             return self._parent
 
 
-def _environment(backend: str) -> dict[str, str]:
+def environment(backend: str) -> dict[str, str]:
+    """All that a process which runs candidates may see of this one's environment."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     fixed = dict.fromkeys(_ONE_THREAD, "1") | {
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -251,7 +252,7 @@ def _environment(backend: str) -> dict[str, str]:
     return kept | fixed | path | _EXTRA[backend]
 
 
-def _arena() -> int:
+def arena_file() -> int:
     """A sealed memory file: no process can shrink it below a reader's feet, or grow it."""
     descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, ARENA_BYTES)

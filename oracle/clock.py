@@ -6,7 +6,7 @@
 An activity inside another counts as itself alone. Activities: `start` (a process, until it is contained and ready),
 `execute` (the candidate's own code, as its process measures it), `ship` (what else a call takes: inputs and outputs on
 their way, checks around the call), `end` (killing a process), `inputs`, `reference`, `compare`, `naive` (what a profile
-computes itself), `compile_gate`, `minimize` (the shrinker's own thinking), `judge` (the rest).
+computes itself), `compile_gate`, `sanitizer`, `minimize` (the shrinker's own thinking), `judge` (the rest).
 """
 
 from __future__ import annotations

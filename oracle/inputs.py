@@ -24,7 +24,7 @@ from oracle.poison import pattern
 from oracle.rng import Draws
 from oracle.schema import Form, Keyword, Task, Tensor, shape_entry
 from oracle.values import REGIMES
-from oracle.worker.protocol import Argument, Call, TensorBuffer
+from oracle.worker.protocol import Argument, Call, TensorBuffer, shrunk
 
 ELEMENT_LIMIT = 1 << 24  # elements over all tensors of a case
 EXPANDABLE = ("any", "positive", "mask")  # roles that layout `expanded` may repeat
@@ -93,15 +93,19 @@ def build(task: Task, case: Case) -> Inputs:
     return Inputs(task, case, form, tensors, keywords, _digest(case, tensors, keywords))
 
 
-def rolled(inputs: Inputs, offset: int) -> Inputs:
-    """The same inputs (contiguous) with every tensor's elements rolled back by `offset` places, in row-major order: other
-    contents of the same kind, for an index or a mask too."""
+def renewed(inputs: Inputs, offset: int) -> Inputs:
+    """Other contents of the same kind, as a timed call gets them: every tensor's elements are rolled back by `offset`
+    places in row-major order, an index's or a mask's too, and floats multiplied by `shrunk(offset)`. `inputs` must be
+    contiguous."""
 
-    def roll(buffer: TensorBuffer) -> TensorBuffer:
+    def renew(buffer: TensorBuffer) -> TensorBuffer:
         values = np.roll(buffer.values().reshape(-1), -offset).reshape(buffer.shape)
+        if buffer.dtype in FLOATS:
+            wide = NUMPY["float64" if buffer.dtype == "float64" else "float32"]
+            values = (values.astype(wide) * wide.type(shrunk(offset))).astype(values.dtype)
         return layouts.place(buffer.name, buffer.dtype, values, "contiguous")
 
-    tensors = tuple(map(roll, inputs.tensors))
+    tensors = tuple(map(renew, inputs.tensors))
     return replace(inputs, tensors=tensors, digest=_digest(inputs.case, tensors, inputs.keywords))
 
 

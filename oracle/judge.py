@@ -48,6 +48,8 @@ class Judge:
 
     exhaustive     run every case even after a tier has failed (counts of failing cases; `validate` needs them).
     forbid         findings that fail a candidate because its prompt forbids them (`host_compute`).
+    sanitize       one in so many of the candidates that pass the stated tiers is also run under compute-sanitizer
+                   (`oracle.sanitizer`; cuda only), chosen by its digest; 0: none.
     """
 
     def __init__(
@@ -60,11 +62,13 @@ class Judge:
         limit: int = 40,
         exhaustive: bool = False,
         limits: Limits | None = None,
+        sanitize: int = 0,
     ) -> None:
         self.backend = backend
         self.tolerance = policy(tolerance, backend=backend.name)
         self.domain, self.seed, self.limit, self.exhaustive = domain, seed, limit, exhaustive
         self.limits = limits or Limits()
+        self.sanitize = sanitize
         self.references = ReferenceCache()
         self._answers: OrderedDict[str, dict[str, Answer]] = OrderedDict()  # the compiler's, by candidate
         self._lock = threading.Lock()

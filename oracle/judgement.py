@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
+from oracle import sanitizer
 from oracle.attribution import attribute
 from oracle.case import Case
+from oracle.clock import spending
 from oracle.counterexample import counterexample
 from oracle.integrity import COMPARE, COMPILED, EMPTIED, STATED, examine
 from oracle.portfolio import portfolio
@@ -87,6 +89,7 @@ class Judgement:
         if any(not trial.empty for trial in self.passed):
             self._examine()
             self._compile()
+            self._sanitize()
         self._conclude()
 
     def _wanted(self, tier: str) -> bool:
@@ -206,6 +209,20 @@ class Judgement:
             if answer.unseen and answer.unseen not in unseen:
                 unseen.append(answer.unseen)
         self.verdict.not_exercised += [f"what the compiler refuses, in part: {why}" for why in unseen]
+
+    def _sanitize(self) -> None:
+        """A sample of those that are right so far, under compute-sanitizer: what it says is noted and decides nothing."""
+        share, tiers = self.judge.sanitize, self.verdict.tiers
+        if self.stream != "score" or not share or int(self.verdict.candidate, 16) % share:
+            return
+        if any(tiers.get(tier) != PASS for tier in STATED):
+            return
+        passed = [trial for trial in self.passed if not trial.empty and tiers.get(trial.case.tier) == PASS]
+        calls = [trial.inputs.call() for trial in passed[:: -(-len(passed) // sanitizer.CASES)]]
+        with spending("sanitizer"):
+            looked = sanitizer.look(self.runner.source, self.runner.task.entry, calls, self.judge.backend.isolation)
+        self.verdict.sanitizer = asdict(looked)
+        self.verdict.notes.append(looked.words())
 
     def _conclude(self) -> None:
         """The counterexample of the failure that is named."""

@@ -9,7 +9,7 @@ from oracle.case import Case
 from oracle.clock import spending
 from oracle.compare import Comparison, compare
 from oracle.compile_gate import Answer, Gate
-from oracle.inputs import Inputs, build, rolled
+from oracle.inputs import Inputs, build, renewed
 from oracle.reference import Expected, ReferenceCache
 from oracle.schema import Task
 from oracle.tolerance import Policy
@@ -115,7 +115,7 @@ class Runner:
         """Repeat one call and time it (`Call.timed`); the trial judges what the last repetition made returned."""
         outcome = self._call(inputs.case, replace(inputs.call(), timed=tuple(offsets)), self.timeout)
         made = len(outcome.times.event_us) if outcome.times else 1
-        last = rolled(inputs, offsets[min(made, len(offsets)) - 1])
+        last = renewed(inputs, offsets[min(made, len(offsets)) - 1])
         return self._examine(inputs.case, last, self.references.get(self.task, last), outcome)
 
     def compile(self, case: Case) -> Trial:

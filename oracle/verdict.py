@@ -129,6 +129,7 @@ class Verdict:
     within: dict[str, float] = field(default_factory=dict)  # the same with all that was inside each
     executions: int = 0
     input_digests: list[str] = field(default_factory=list)
+    sanitizer: dict[str, Any] | None = None  # `oracle.sanitizer.Looked`, where the candidate was in the sample
 
     def status_over(self, tiers: tuple[str, ...]) -> str:
         """Status over the given tiers: fail if one fails, else unjudged if one is unjudged, else pass."""
@@ -176,6 +177,7 @@ class Verdict:
             "isolation": self.isolation,
             "seconds": round(self.seconds, 3),
             "executions": self.executions,
+            "sanitizer": self.sanitizer,
         }
 
 

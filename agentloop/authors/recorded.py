@@ -14,6 +14,7 @@ from typing import Any
 from agentloop import Prompt
 from agentloop.authors.server import ApiError, Said
 from agentloop.errors import UsageError
+from agentloop.files import read_regular
 from agentloop.prompting import make_prompt
 from oracle.schema import Task
 
@@ -115,7 +116,7 @@ def _answers(file: Path) -> list[dict[str, Any]]:
 def _lines(file: Path, keys: tuple[str, ...]) -> list[dict[str, Any]]:
     """JSON lines with these keys, all strings; raises UsageError that names file and line."""
     try:
-        raw = file.read_bytes().splitlines()
+        raw = read_regular(file).splitlines()
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}; it must stand beside the answers") from None
     lines = []

@@ -16,6 +16,7 @@ from agentloop.bench.machine import Others
 from agentloop.content import load_tasks
 from agentloop.errors import UsageError
 from agentloop.machine import hardware, versions
+from agentloop.progress import announce
 from oracle.backends import WorkerBackend, open_backend
 
 PARTS = ("judging", "pool", "memory", "loop")
@@ -39,6 +40,7 @@ def bench(
     if not set(wanted) <= set(PARTS):
         raise UsageError(f"--parts {parts!r} must be some of {', '.join(PARTS)}")
     others = Others()
+    announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     assert isinstance(engine, WorkerBackend)
     try:

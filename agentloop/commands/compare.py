@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Annotated
 
 import typer
@@ -66,7 +67,7 @@ def compare(
 def _load(runs: list[str], runs_dir: str) -> dict[str, list[Attempt]]:
     """Attempts by what a run is called here: its folder's name, or its path where two are named alike."""
     paths = [find_run(run, runs_dir) for run in runs]
-    if len({path.resolve() for path in paths}) < len(paths):
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise UsageError("RUN is given twice: name each run once")
     alike = len({path.name for path in paths}) < len(paths)
     found = {str(path) if alike else path.name: load_attempts(path) for path in paths}

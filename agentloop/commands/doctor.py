@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from agentloop.errors import EXIT_INFRASTRUCTURE, OracleError
+from agentloop.progress import announce
 from oracle.backends import WorkerBackend, cuda_device, open_backend
 from oracle.worker.isolation import WITHOUT, missing_protection
 from oracle.worker.policies import POLICIES
@@ -95,6 +96,7 @@ def versions() -> list[Version]:
 
 def backend_report(name: str) -> BackendReport:
     """Start a backend, which tests itself, and end it again."""
+    announce(f"starting backend {name}, which tests itself")
     try:
         backend = open_backend(name, allow_unsafe=True)
     except OracleError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +15,14 @@ from rich.table import Table
 
 from agentloop.content import find_task, load_tasks
 from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, UsageError
+from agentloop.files import read_regular
+from agentloop.progress import announce
+from agentloop.report.counterexample import counterexample_lines
 from agentloop.speeds import speed_words
 from oracle.backends import open_backend
 from oracle.case import TOKEN_LIMIT, Replay
 from oracle.judge import Judge, diagnosis, shown_inputs, shown_outputs
+from oracle.sanitizer import check_sanitizer
 from oracle.schema import DOMAINS, Task
 from oracle.speed import Speed, Stopwatch, check_backend
 from oracle.static import check_source
@@ -45,6 +49,9 @@ def judge(
     tolerance: Annotated[str, typer.Option(help="derived, paper or calibrated.")] = "derived",
     task_dir: Annotated[list[Path] | None, typer.Option(help="A folder with more suites.")] = None,
     speed: Annotated[bool, typer.Option("--speed", help="Time it against eager PyTorch, on a GPU.")] = False,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Run it under compute-sanitizer too if it passes, on a GPU.")
+    ] = False,
     allow_unsafe: Annotated[bool, typer.Option(help="Run even where files and network cannot be blocked.")] = False,
 ) -> None:
     """Judge one kernel file: exit code 0 pass, 1 fail, 3 unjudged."""
@@ -55,12 +62,15 @@ def judge(
         check_backend(backend)
     if cases < 1:
         raise UsageError(f"--cases must be at least 1, not {cases}")
+    source = read_source(file)
     found = find_task(task, load_tasks(task_dir or []))
     check_covered(tolerance, [found])
-    source = read_source(file)
+    announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     try:
-        oracle = Judge(engine, tolerance=tolerance, domain=domain, seed=seed, limit=cases)
+        if sanitize:
+            check_sanitizer(engine.name)
+        oracle = Judge(engine, tolerance=tolerance, domain=domain, seed=seed, limit=cases, sanitize=int(sanitize))
         if speed:
             check_backend(engine.name)
         verdict = oracle.judge(found, source)
@@ -71,7 +81,7 @@ def judge(
     if as_json:
         print(json.dumps(verdict.to_json() | {"speed": timed.to_json() if timed else None}))
     else:
-        _show(Console(), verdict, file, token_file)
+        _show(Console(), verdict, found, file, token_file)
         if timed:
             Console().print(f"speed: {speed_words(timed)}", markup=False, highlight=False, soft_wrap=True)
     if verdict.status == FAIL:
@@ -97,8 +107,9 @@ def replay(
     """Run one counterexample again in a fresh process: exit code 0 if it passes now, 1 if it still fails."""
     again = Replay.from_token(read_token(token))
     check_option("--backend", backend or again.backend, BACKENDS)
-    found = find_task(again.case.task, load_tasks(task_dir or []), "TOKEN: task")
     source = read_source(file)
+    found = find_task(again.case.task, load_tasks(task_dir or []), "TOKEN: task")
+    announce(f"starting the judge, backend {backend or again.backend}")
     engine = open_backend(backend or again.backend, allow_unsafe=allow_unsafe)
     try:
         trial = Judge(engine, tolerance=again.tolerance).replay(found, source, again)
@@ -126,7 +137,7 @@ def replay(
         console.print(f"{found.id}  [bold]{shown['status'].upper()}[/]  input {trial.inputs.digest}")
         if failure:
             console.print(f"{failure.kind}: {failure.message}", markup=False, highlight=False)
-        _show_sides(console, shown)
+        _show_lines(console, counterexample_lines(shown, found))
     if failure:
         sys.exit(EXIT_FAIL)
 
@@ -138,19 +149,13 @@ def check_option(option: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def read_source(file: Path) -> str:
-    """The text of a kernel file. Bytes that are not UTF-8 come back as lone surrogates: the oracle says which line it is.
-
-    Only a regular file is opened: a pipe or a device may never end.
-    """
+    """The text of a kernel file. Bytes that are not UTF-8 come back as lone surrogates: the oracle says which line it is."""
     try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise UsageError(f"FILE {str(file)!r} is not a regular file; name one that holds the kernel")
-        with file.open("rb") as source:
-            data = source.read(SOURCE_BYTES + 1)
+        data = read_regular(file, SOURCE_BYTES)
     except OSError as error:
-        raise UsageError(f"FILE {str(file)!r} cannot be read: {error.strerror}") from None
-    if len(data) > SOURCE_BYTES:
-        raise UsageError(f"FILE {str(file)!r} is larger than {SOURCE_BYTES >> 20} MiB: not a kernel file")
+        raise UsageError(
+            f"FILE {str(file)!r} cannot be read: {error.strerror}; name the file that holds the kernel"
+        ) from None
     return data.decode("utf-8-sig", "surrogateescape")
 
 
@@ -159,7 +164,7 @@ def read_token(token: str) -> str:
     if not token.endswith(".json"):
         return token
     try:
-        return str(json.loads(Path(token).read_text())["token"])
+        return str(json.loads(read_regular(Path(token), SOURCE_BYTES))["token"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"TOKEN file {token!r} is not a counterexample written by agentloop") from None
 
@@ -179,7 +184,7 @@ def store_long_token(verdict: Verdict) -> Path | None:
     return path
 
 
-def _show(console: Console, verdict: Verdict, file: Path, token_file: Path | None) -> None:
+def _show(console: Console, verdict: Verdict, task: Task, file: Path, token_file: Path | None) -> None:
     colour = {"pass": "green", "fail": "red"}.get(verdict.status, "yellow")
     console.print(
         f"{verdict.task}  [bold {colour}]{verdict.status.upper()}[/]  "
@@ -203,15 +208,12 @@ def _show(console: Console, verdict: Verdict, file: Path, token_file: Path | Non
     if failure is not None and failure.detail:
         console.print(failure.detail.rstrip(), markup=False, highlight=False)
     if example is not None:
-        console.print(f"counterexample ({example.executions} executions): {json.dumps(example.case)}", markup=False)
-        _show_sides(console, {**example.to_json()})
+        console.print(f"counterexample, shrunk by {example.executions} executions:")
+        _show_lines(console, counterexample_lines(example.to_json(), task))
         command = shlex.join(["agentloop", "replay", str(token_file or example.token), str(file)])
         console.print(f"replay: {command}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _show_sides(console: Console, shown: dict[str, Any]) -> None:
-    for side in ("inputs", "got", "expected"):
-        text = json.dumps(shown[side])
-        console.print(f"{side}: {text if len(text) < 1500 else text[:1500] + ' …'}", markup=False, highlight=False)
-    if shown["diagnosis"]:
-        console.print(f"diagnosis: {shown['diagnosis']}", markup=False)
+def _show_lines(console: Console, lines: Iterable[str]) -> None:
+    for line in lines:
+        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)

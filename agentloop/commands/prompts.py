@@ -15,6 +15,7 @@ from agentloop import Prompt
 from agentloop.commands.judge import read_source
 from agentloop.content import find_task, load_tasks
 from agentloop.errors import UsageError
+from agentloop.progress import announce
 from agentloop.prompting import Prompter, list_arms, list_strategies
 from oracle.backends import open_backend
 from oracle.judge import Judge
@@ -87,6 +88,7 @@ def render(
 
 def _following(prompter: Prompter, task: Task, first: Prompt, source: str, allow_unsafe: bool) -> Prompt | None:
     """What a run with default settings asks after this source; None where it passes what its prompt states."""
+    announce("starting the judge")
     backend = open_backend("auto", allow_unsafe=allow_unsafe)
     try:
         judge, forbidden = Judge(backend), frozenset(first.forbids)

@@ -12,6 +12,10 @@ from agentloop.commands.run import _switch
 from agentloop.config import Settings, option
 from agentloop.store import find_run
 
+NAMED = (
+    "Folder of the new verdicts under --runs-dir; RUN-rescored and what is given anew, as RUN-rescored-7, unless given."
+)
+
 
 def register(app: typer.Typer) -> None:
     app.command("rescore")(rescore)
@@ -31,7 +35,7 @@ def rescore(
     seed: Annotated[int | None, typer.Option(help="Master seed of the cases; candidates stay as they are.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Only these tasks: comma-separated globs over task ids.")] = None,
     task_dirs: Annotated[list[str] | None, _setting("task_dirs")] = None,
-    name: Annotated[str, typer.Option(help="Folder of the new verdicts under --runs-dir; made up unless given.")] = "",
+    name: Annotated[str, typer.Option(help=NAMED)] = "",
     runs_dir: RUNS_DIR = "runs",
     workers: Annotated[int | None, _setting("workers")] = None,
     speed: Annotated[bool | None, _switch("speed")] = None,

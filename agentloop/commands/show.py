@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,12 +14,10 @@ from agentloop.errors import UsageError
 from agentloop.export import json_lines, with_texts
 from agentloop.records import Attempt
 from agentloop.report.console import whole
+from agentloop.report.counterexample import counterexample_lines
 from agentloop.report.words import replay_command
 from agentloop.scoring import load_attempts
 from agentloop.store import find_run, read_config
-
-SHOWN = 1500  # characters of a value of a counterexample
-SIDES = ("case", "inputs", "got", "expected", "diagnosis")
 
 
 def register(app: typer.Typer) -> None:
@@ -98,7 +95,8 @@ def _show_attempt(console: Console, path: Path, config: dict[str, Any], attempt:
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    console.rule(f"{attempt.attempt_id}: {attempt.status_stated} over stated tiers, {attempt.status} over all")
+    title = f"{attempt.attempt_id}: {attempt.status_stated} over stated tiers, {attempt.status} over all"
+    console.print(f"── {title} ──", style="bold", markup=False, highlight=False, soft_wrap=True)
     if attempt.infrastructure_error:
         say(f"infrastructure: {attempt.infrastructure_error}")
     for tier, status in attempt.score.tiers.items() if attempt.score else ():
@@ -113,9 +111,8 @@ def _show_attempt(console: Console, path: Path, config: dict[str, Any], attempt:
         if identity:
             say(f"{name}: {path / f'{name}s' / f'{identity}.{suffix}'}")
     example = attempt.score.counterexample if attempt.score else None
-    for key in SIDES if example else ():
-        if example and example.get(key) is not None:
-            say(f"{key}: {json.dumps(example[key])[:SHOWN]}")
+    for line in counterexample_lines(example) if example else ():
+        say(line)
     if command := replay_command(path, attempt, config):
         say(f"replay: {command}")
 

@@ -18,6 +18,7 @@ from rich.table import Table
 from agentloop.commands.tasks import AsJson, TaskDirs, commands
 from agentloop.content import find_tasks, load_tasks
 from agentloop.errors import EXIT_FAIL, EXIT_INFRASTRUCTURE, InfrastructureError, UsageError
+from agentloop.progress import announce
 from oracle.backends import BACKENDS, open_backend
 from oracle.naive import PROFILES
 from oracle.schema import Task
@@ -47,6 +48,7 @@ def check(
         raise UsageError(f"--workers must be at least 1, not {workers}")
     known = load_tasks(task_dir or [])
     tasks = find_tasks(globs, known, "GLOBS")
+    announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     started = time.monotonic()
     try:

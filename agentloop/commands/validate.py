@@ -18,6 +18,7 @@ from agentloop.content import load_tasks
 from agentloop.errors import UsageError
 from agentloop.files import write_json
 from agentloop.machine import hardware, versions
+from agentloop.progress import announce
 from agentloop.report.validation import summarize
 from agentloop.report.validation_tables import print_validation
 from agentloop.validation import Records, Results, Stage, oracle_digest, run_stages
@@ -80,6 +81,7 @@ def validate(
     size = QUICK if quick else FULL
     plan = _stages(size, seeds or size.seeds, chosen, HALVES[half])
     tasks = load_tasks()
+    announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     started = time.monotonic()
     try:

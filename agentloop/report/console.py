@@ -34,6 +34,13 @@ def print_summary(run: Path, summary: dict[str, Any] | None = None, console: Con
         _say(console, _ability(model))
         if model["speed"]:
             whole(console, speed_table(model["speed"]))
+        if found := model["sanitizer"]:
+            wrong = ", ".join(found["errors"]) or "none"
+            _say(
+                console,
+                f"compute-sanitizer looked at {found['looked']} survivors ({found['unclear']} without an answer); "
+                f"memory errors in {len(found['errors'])}: {wrong}",
+            )
     whole(console, repair_table(summary["repair"]))
     if any(arm["repaired"]["of"] for arm in summary["repair"].values()):
         whole(console, rates_table(summary["repair"]))
@@ -124,10 +131,15 @@ def speed_table(speed: dict[str, Any]) -> Table:
 
 def repair_table(repair: dict[str, Any]) -> Table:
     """Solved by round (score verdict over the stated tiers) per model, strategy and arm: one row a round."""
-    table = Table(title="solved by round, and used per episode so far", title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title="solved by round; answers per episode so far, reused ones too, and their tokens",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+    )
     for heading in ("model · strategy · feedback", "round"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("solved, 95%", "requests", "tokens"):
+    for heading in ("solved, 95%", "answers", "tokens"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     for name, arm in repair.items():
@@ -167,14 +179,14 @@ def independent_table(repair: dict[str, Any]) -> Table:
     for heading in ("used", "solved", "independent, 95%", "difference in points, 95%"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, arm in repair.items():
-        for unit in ("requests", "tokens") if arm["independent"] else ():
-            rows = arm["independent"][f"equal_{unit}"]
+        for unit in ("answers", "tokens") if arm["independent"] else ():
+            rows = arm["independent"]["equal_requests" if unit == "answers" else "equal_tokens"]
             if rows:
                 row = rows[-1]
                 table.add_row(
-                    escape(name) if unit == "requests" else "",
+                    escape(name) if unit == "answers" else "",
                     unit,
-                    _number(row["spent"], 1 if unit == "requests" else 0),
+                    _number(row["spent"], 1 if unit == "answers" else 0),
                     f"{100 * row['arm']:.0f}%",
                     percent(row["independent"]) + (" (fewer were asked)" if row["short"] else ""),
                     points(row["difference"]),

@@ -43,14 +43,15 @@ def timed_case(task: Task, seed: int) -> Case:
     return Case(task.id, form.name, timed_dims(task), task.dtypes[0], seed=seed, stream="speed")
 
 
-def schedule(task: Task, seed: int) -> list[list[int]]:
-    """Per chunk the offset by which each repetition's inputs are rolled, warm-up included. No two in a row are the same,
-    and where a chunk ends, so which call is judged, is drawn as well: a candidate cannot know."""
-    draw = random.Random(f"{task.id} {seed}")
+def schedule() -> list[list[int]]:
+    """Per chunk the offset by which each repetition's inputs are renewed, warm-up included. Where a chunk ends, so which
+    call is judged, is drawn as well, from the system's entropy: it follows from nothing that a candidate may know."""
+    draw = random.SystemRandom()
     cuts = sorted(draw.sample(range(REPETITIONS - CHUNKS * LEAST_IN_CHUNK + CHUNKS - 1), CHUNKS - 1))
     ends = [-1, *cuts, REPETITIONS - CHUNKS * LEAST_IN_CHUNK + CHUNKS - 1]
-    lengths = [LEAST_IN_CHUNK + high - low - 1 for low, high in pairwise(ends)]
-    return [[draw.randrange(1, ELEMENTS) | 1 for _ in range(WARM_UP + length)] for length in lengths]
+    lengths = [LEAST_IN_CHUNK + high - low - 1 + WARM_UP for low, high in pairwise(ends)]
+    factors = iter(draw.sample(range(1, 4096, 2), sum(lengths)))  # no two repetitions have the same (`shrunk`)
+    return [[4096 * draw.randrange(ELEMENTS // 4096) + next(factors) for _ in range(length)] for length in lengths]
 
 
 def counted(values: Sequence[float]) -> Sequence[float]:

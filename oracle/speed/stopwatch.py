@@ -54,7 +54,7 @@ class _Timed:
     """A task with its timing inputs, references and baseline."""
 
     def __init__(self, task: Task, seed: int) -> None:
-        self.task, self.chunks = task, schedule(task, seed)
+        self.task = task
         self.inputs: Inputs = build(task, timed_case(task, seed))
         self.references = ReferenceCache(HELD_BYTES)
         self.baseline = Baseline(self.inputs)
@@ -62,12 +62,13 @@ class _Timed:
         self.floor = floor_us(traffic, self.baseline.operations, self.baseline.peaks)
 
     def time(self, judge: Judge, source: str) -> Speed:
-        measured = self.baseline.measure([offset for chunk in self.chunks for offset in chunk])
+        chunks = schedule()
+        measured = self.baseline.measure([offset for chunk in chunks for offset in chunk])
         eager_us, eager_host = (counted(column) for column in measured)
         trials: list[Trial] = []
         with judge.runner(self.task, source, ALWAYS_FORBIDDEN, self.references) as runner:
             trials.append(runner.run(self.inputs.case))
-            for offsets in self.chunks:
+            for offsets in chunks:
                 if trials[-1].outcome.status == "returned":
                     trials.append(runner.repeat(self.inputs, offsets))
         times = [trial.outcome.times for trial in trials if trial.outcome.times]
@@ -75,7 +76,7 @@ class _Timed:
             (trial.failure.kind, trial.failure.message) for trial in trials if trial.failure is not None
         ] or _unjudged(trials)
         event_us = [value for each in times for value in counted(each.event_us)]
-        if len(times) < len(self.chunks) or not event_us:
+        if len(times) < len(chunks) or not event_us:
             return self._speed(eager_us, [], flags)
         host_us = [value for each in times for value in counted(each.host_us)]
         if any(0 in each.launches for each in times):

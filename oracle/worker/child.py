@@ -37,7 +37,7 @@ def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device
     """Never returns: the process ends when the judge closes the channel, or when the candidate ends it."""
     try:
         os.setsid()
-        _settle(channel, arena)
+        settle(channel, arena)
         try:
             isolation.contain(cell, layers)
             memory = memoryview(mmap.mmap(ARENA, ARENA_BYTES))
@@ -54,7 +54,7 @@ def live(channel: int, arena: int, cell: Cell, layers: list[str], device: Device
         _exit(0)
 
 
-def _settle(channel: int, arena: int) -> None:
+def settle(channel: int, arena: int) -> None:
     """Put the two descriptors that are kept where containment expects them."""
     high = [os.dup(fd) for fd in (channel, arena)]
     while min(high) <= ARENA:

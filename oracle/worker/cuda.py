@@ -43,7 +43,7 @@ class Cuda:
     policy = POLICIES["cuda"]
 
     def __init__(self) -> None:
-        self.told = unheard
+        self.told: Callable[[bool], None] = unheard
         self._arena: torch.Tensor | None = None
         self._inputs: list[dict[str, Any]] = []
         self._host: memoryview | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
+from glob import glob
 
 from oracle.worker.isolation import MIB, Policy
 
@@ -29,6 +31,14 @@ POLICIES = {
         own_proc=True,
     ),
 }
+
+# Under compute-sanitizer (`oracle.sanitizer`) CUDA has started before these are laid on. `descriptors` would close what
+# the tool and the driver hold open; as another user than the one that started it, the tool hangs as it reports an error
+# (seen with version 2025.3). Since root may be that user, nothing of the machine may be written but the GPU's own devices.
+SANITIZED = replace(
+    POLICIES["cuda"], allow=_COMPILER, write=tuple(sorted(glob("/dev/nvidia*"))), own_proc=False, shared_cache=False
+)
+LEFT_OUT = frozenset({"descriptors", "user", "network_namespace", "pid_namespace"})
 
 ON_ONE_GPU = 8  # processes: with more, no more of them start in a second (measured on an H200)
 

@@ -39,6 +39,12 @@ class TensorBuffer:
 Argument = TensorBuffer | Any  # or a JSON value (a list stands for a tuple, "torch.float16" for a dtype)
 
 
+def shrunk(offset: int) -> float:
+    """What the floats of a timed call are multiplied by beside being rolled: in (0.5, 1], exact in float32. An answer that
+    does not depend on the order of elements (a standard deviation) would else be that of every other repetition."""
+    return 1.0 - (offset % 4096) / 8192
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of the candidate's function.
@@ -48,9 +54,9 @@ class Call:
                so that a result that depends on them differs between the two.
     fill_lanes whether lanes of masked loads without `other` are poisoned too (interpreter only).
     config     which configuration of autotuned kernels runs (interpreter only), modulo their number.
-    timed      where not empty (cuda only): the call is repeated and timed, once per offset, each time on the inputs with
-               every tensor's elements rolled back by that many places (`oracle.inputs.rolled`), and autotuned kernels
-               choose for themselves. The outcome is that of the last repetition.
+    timed      where not empty (cuda only): the call is repeated and timed, once per offset, each time on the inputs as
+               `oracle.inputs.renewed` by it, and autotuned kernels choose for themselves. The outcome is that of the
+               last repetition.
     held       whether the tensors that launches are given are wanted too, as they are when each launch begins.
     """
 

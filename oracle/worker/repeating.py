@@ -20,6 +20,7 @@ import torch
 
 from oracle.worker.device import Columns
 from oracle.worker.outputs import guarded
+from oracle.worker.protocol import shrunk
 
 AHEAD = 2_000_000  # cycles of the GPU: about a millisecond
 FLUSH_BYTES = 256 << 20  # several times the L2 cache of any GPU so far
@@ -38,6 +39,7 @@ _device_idle, _device_waits = (getattr(torch._C, name, _absent) for name in ("_c
 _set_stream, _default_stream = torch.cuda.set_stream, torch.cuda.default_stream
 _empty, _copy, _narrow, _fill = torch.empty, torch.Tensor.copy_, torch.Tensor.narrow, torch.Tensor.fill_
 _view, _clone, _numel = torch.Tensor.view, torch.Tensor.clone, torch.Tensor.numel
+_is_float, _multiply = torch.Tensor.is_floating_point, torch.Tensor.mul_
 
 
 def repeat(
@@ -61,7 +63,7 @@ def repeat(
         with guarded():
             _device_waits(AHEAD)
             for target, source in zip(targets, kept, strict=True):
-                _roll(target, source, offset)
+                renew(target, source, offset)
             _fill(scratch, done)
         _record(start, stream)
         result = call()
@@ -75,9 +77,11 @@ def repeat(
     return result, columns
 
 
-def _roll(target: Any, source: Any, offset: int) -> None:
-    """As numpy.roll(source, −offset)."""
+def renew(target: Any, source: Any, offset: int) -> None:
+    """Fill `target` with what `source` becomes by `oracle.inputs.renewed`; both flat and contiguous."""
     size = _numel(source)
     first = offset % size if size else 0
     _copy(_narrow(target, 0, 0, size - first), _narrow(source, 0, first, size - first))
     _copy(_narrow(target, 0, size - first, first), _narrow(source, 0, 0, first))
+    if _is_float(target):
+        _multiply(target, shrunk(offset))

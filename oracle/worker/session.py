@@ -79,6 +79,10 @@ class WorkerSession:
             self._ended = Outcome(CRASHED, message="the process ended in an earlier call", findings=outcome.findings)
         return _timed(outcome, started)
 
+    def leave(self) -> None:
+        """Nothing more is asked: the process ends by itself."""
+        self._channel.close()
+
     def close(self) -> None:
         """Kill the process. The warm parent sees to it that nothing of it is left, a few milliseconds later."""
         self._end(wait=False)

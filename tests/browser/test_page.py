@@ -229,6 +229,12 @@ def test_a_simulation_says_so_wherever_its_figures_stand(simple: Path, folder: P
     assert open_page(folder).get_by_text("simulation").count() == 0
 
 
+def test_a_phone_shows_the_whole_of_what_is_said_of_a_simulation(simple: Path, open_page: Open) -> None:
+    banner = open_page(simple, **PHONE).locator("header .banner")
+    assert banner.evaluate("b => b.scrollWidth <= b.clientWidth && b.scrollHeight <= b.clientHeight")
+    assert banner.bounding_box()["width"] <= 375
+
+
 def test_the_figures_need_no_script(simple: Path, open_page: Open) -> None:
     page = open_page(simple, ready=False, java_script_enabled=False)
     assert "first answers are right" in page.locator("#headline-0").inner_text()

@@ -120,7 +120,7 @@ class Notes(StandInJudge):
 def judge(monkeypatch: pytest.MonkeyPatch) -> Notes:
     stand_in = Notes()
     monkeypatch.setattr(rescoring, "open_backend", lambda *_, **__: StandInBackend())
-    monkeypatch.setattr(rescoring, "Judge", lambda *_, **__: stand_in)
+    monkeypatch.setattr(rescoring, "open_judge", lambda *_, **__: stand_in)
     return stand_in
 
 

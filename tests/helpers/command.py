@@ -23,7 +23,7 @@ READY = "ready"  # the first line of a sitting's output
 def stand_in(patch: pytest.MonkeyPatch, judge_seconds: float = 0.0) -> None:
     """Put the stand-in judge into this process's command line."""
     patch.setattr(session, "open_backend", lambda *_, **__: StandInBackend())
-    patch.setattr(session, "Judge", lambda *_, **__: StandInJudge(judge_seconds))
+    patch.setattr(session, "open_judge", lambda *_, **__: StandInJudge(judge_seconds))
 
 
 def main(*arguments: str) -> int:

@@ -173,13 +173,26 @@ def test_spent_quota_is_not_retried() -> None:
 
 
 def test_a_bad_request_stops_the_run_only_if_none_was_ever_accepted() -> None:
-    with serving(refuses(400, "exceed_context_size_error", "too long")) as server:
-        with pytest.raises(UsageError, match="too long"):
+    with serving(refuses(400, "unknown_parameter", "no top_k here")) as server:
+        with pytest.raises(UsageError, match="no top_k here"):
             ask(server.base_url, answered=False)
-        with pytest.raises(RequestFailed, match="too long") as caught:
-            ask(server.base_url, answered=True)
+        for known in ({"answered": True}, {"answered": False, "accepted": True}):  # now, or before a resume
+            with pytest.raises(RequestFailed, match="no top_k here") as caught:
+                ask(server.base_url, **known)
+            assert caught.value.alone
+    assert len(server.log) == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [("context_length_exceeded", "too long"), (None, "This model's maximum context length is 4096 tokens, too long")],
+    ids=["OpenAI", "vLLM"],
+)
+def test_a_prompt_too_long_is_that_request_alone_though_it_is_the_first(code: str | None, message: str) -> None:
+    with serving(refuses(400, code, message)) as server, pytest.raises(RequestFailed, match="too long") as caught:
+        ask(server.base_url, answered=False)
     assert caught.value.alone
-    assert len(server.log) == 2
+    assert len(server.log) == 1
 
 
 def test_tries_are_bounded_and_all_logged() -> None:

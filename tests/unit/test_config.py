@@ -23,15 +23,32 @@ INF, NAN = float("inf"), float("nan")
         *(("temperature", value) for value in (-1, INF, NAN)),
         *(("top_p", value) for value in (0, 2, NAN)),
         *(("timeout", value) for value in (0, -1, INF, NAN, 1e300)),
-        *(("requests_per_minute", value) for value in (0, INF, NAN)),
+        *(("requests_per_minute", value) for value in (0, 1e-300, INF, NAN)),
         *((field, value) for field in ("tries", "concurrency", "workers", "max_tokens") for value in (0, -3)),
         *((field, 10**7) for field in ("tries", "concurrency", "workers")),
         *(("name", value) for value in ("../x", "a b", ".", "x" * 300, "a\n", "é")),
-        *(("base_url", value) for value in ("", "h", "ftp://h", "http://u:p@h", "http://[::1/v1", "http://h:99999/v1")),
-        *(("seed", value) for value in (-1, "x")),
+        *(
+            ("base_url", value)
+            for value in (
+                "",
+                "h",
+                "ftp://h",
+                "http://u:p@h",
+                "http://[::1/v1",
+                "http://h:99999/v1",
+                "http://a b/v1",
+                "http://h/v1?a=b",
+                "http://h/v1#x",
+                "http://h\x01/",
+            )
+        ),
+        *(("seed", value) for value in (-1, "x", 10**30)),
         *((field, "x") for field in ("feedback", "stop", "domain", "backend")),
-        *(("extra_body", value) for value in ({"model": "x"}, [1])),
-        *(("model", value) for value in ("", None, 3)),
+        *(("extra_body", value) for value in ({"model": "x"}, [1], {"a": INF}, {"a": "\ud800"}, {"a": object()})),
+        *(("model", value) for value in ("", None, 3, " ", "x\ny", "\x1b[31m", "recorded")),
+        *(("label", value) for value in ("x\ny", "\x1b[31m", " x", "x" * 1000)),
+        *(("key_variable", value) for value in ("", "A=B", "x\x01")),
+        *((field, "a\0b") for field in ("runs_dir", "tasks", "prompt_strategy")),
     ],
 )
 def test_a_value_that_cannot_be_meant_names_its_option(field: str, value: Any) -> None:

@@ -326,3 +326,13 @@ def test_a_record_reads_back_equal_even_with_non_finite_figures(path: Path) -> N
         returned = store.add(attempt(5, score=verdict))
     with Store.open(path) as store:
         assert store.attempts[returned.attempt_id] == returned
+
+
+def test_a_run_knows_which_models_have_answered(tmp_path: Path) -> None:
+    with Store.create(tmp_path / "r", CONFIG) as store:
+        store.sent("a", "m", 0)
+        store.sent("b", "other", 0)
+        store.save_response("a", response("a", "x"), 1)
+    with Store.open(tmp_path / "r") as store:
+        assert store.has_answers_of(["other", "m"])
+        assert not store.has_answers_of(["other"])
