@@ -22,7 +22,7 @@ from oracle.tiers import base_case, tier_of, used_dims
 from oracle.values import REGIMES
 
 ELEMENTS = 80_000  # most elements over all tensors of a case where a dim is summed over: long sums must be seen, …
-EACH_ALONE = 16_000  # … where each element stands alone, …
+EACH_ALONE = 16_384  # … where each element stands alone, …
 VOLUME, VOLUME_ELEMENTS = 5_000_000, 600_000  # … or, where tensors are multiplied, most products and elements
 MIXED, LONG = 0.25, 4.0  # shares of these: several dims at once (many such cases); one long row (few programs)
 MIXED_ROWS = 256  # most rows of the former where tensors are not multiplied: a row may be a program
@@ -159,7 +159,9 @@ class Proposer:
         """Every dim but the main one at its largest size up to BATCH; base in a product."""
         if self.multiplied(self.form, self.base.dims):
             return {}
-        few = {name: [n for n in self.task.dims[name].values if n <= BATCH] for name in self.used() if name != self.main}
+        few = {
+            name: [n for n in self.task.dims[name].values if n <= BATCH] for name in self.used() if name != self.main
+        }
         return {name: max(sizes) for name, sizes in few.items() if sizes}
 
     def long(self) -> dict[str, int] | None:
