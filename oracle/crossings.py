@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from oracle.proposals import Proposer
 
 LAYOUTS = ("transposed", "strided", "sliced", "expanded", "offset")  # by what they reveal at higher ranks
-FAR = 3  # sizes of the main dim that count as far beyond one block: the largest so many, up to FAR_LIMIT
-FAR_LIMIT = 8193
+FAR_LIMIT = 8193  # largest size of the main dim that is taken as far beyond one block
 
 # Regimes whose faults need several blocks of a row, regimes that need an uncommon keyword, and those that layouts hide in.
 ALONG_ROWS = (
@@ -101,7 +100,9 @@ class Crossings:
         return [regime for regime in regimes if regime in stated]
 
     def far(self) -> dict[str, int] | None:
-        """A main dim far beyond the base size; None where no size that fits is."""
+        """The main dim at its largest uneven size up to FAR_LIMIT that fits (blocks of 4096 are in use, and what one
+        holds the next may lose), in few rows if such fit. None where no size beyond base fits."""
         dim = self.p.task.dims[self.p.main]
-        sizes = [n for n in sorted(dim.values) if dim.base < n <= FAR_LIMIT and self.p.fits_with(self.p.main, n)]
-        return {self.p.main: self.p.draws.pick(sizes[-FAR:])} if sizes else None
+        sizes = [n for n in sorted(dim.values, reverse=True) if dim.base < n <= FAR_LIMIT and n & (n - 1)]
+        choices = [{**rows, self.p.main: n} for rows in (self.p.few_rows(), {}) for n in sizes]
+        return next((dims for dims in choices if self.p.fits(self.p.form, {**self.p.base.dims, **dims})), None)

@@ -22,11 +22,12 @@ from oracle.tiers import base_case, tier_of, used_dims
 from oracle.values import REGIMES
 
 ELEMENTS = 80_000  # most elements over all tensors of a case where a dim is summed over: long sums must be seen, …
-EACH_ALONE = 16_000  # … where each element stands alone, …
+EACH_ALONE = 16_384  # … where each element stands alone, …
 VOLUME, VOLUME_ELEMENTS = 5_000_000, 600_000  # … or, where tensors are multiplied, most products and elements
 MIXED, LONG = 0.25, 4.0  # shares of these: several dims at once (many such cases); one long row (few programs)
+MIXED_ROWS = 256  # most rows of the former where tensors are not multiplied: a row may be a program
 REDRAW_STEP = 1000  # added to the index of a case that is drawn again
-SIZE_CLASSES = ("small", "beyond", "long", "one", "above", "below", "other")
+SIZE_CLASSES = ("small", "beyond", "long", "one", "blocks", "above", "below", "other")
 
 # Regimes that reveal most, as bug reports tell; a task's others follow in its order.
 REVEALING = (
@@ -124,6 +125,11 @@ class Proposer:
         first = [self.draws.pick(sizes) for sizes in classes if sizes]
         return first + self.shuffled(size for size in fitting if size not in first)
 
+    def ends(self, name: str) -> list[int]:
+        """What is tried of a dim that is not the main one: 1, and the largest that fits."""
+        sizes = self.sizes(name)
+        return list(dict.fromkeys([size for size in sizes if size == 1] + sorted(sizes)[-1:]))
+
     def fits_with(self, name: str, size: int) -> bool:
         return self.fits(self.form, {**self.base.dims, name: size}) is not None
 
@@ -132,9 +138,13 @@ class Proposer:
         names = used_dims(self.task, form)
         for _ in range(32):
             sizes = {name: self.draws.pick(self.options(name, uneven)) for name in names}
-            if self.fits(form, {**self.base.dims, **sizes}, MIXED) is not None:
+            if self.fits(form, {**self.base.dims, **sizes}, MIXED) is not None and not self.many_rows(form, sizes):
                 return sizes
         return {}
+
+    def many_rows(self, form: Form, sizes: Mapping[str, int]) -> bool:
+        rows = math.prod(size for name, size in sizes.items() if name != self.main)
+        return rows > MIXED_ROWS and not self.multiplied(form, {**self.base.dims, **sizes})
 
     def options(self, name: str, uneven: bool) -> list[int]:
         dim = self.task.dims[name]
@@ -144,6 +154,15 @@ class Proposer:
     def least(self) -> dict[str, int]:
         dims = {name: self.task.dims[name] for name in used_dims(self.task, self.form)}
         return {name: min((*dim.values, dim.base)) for name, dim in dims.items()}
+
+    def few_rows(self) -> dict[str, int]:
+        """Every dim but the main one at its largest size up to BATCH; base in a product."""
+        if self.multiplied(self.form, self.base.dims):
+            return {}
+        few = {
+            name: [n for n in self.task.dims[name].values if n <= BATCH] for name in self.used() if name != self.main
+        }
+        return {name: max(sizes) for name, sizes in few.items() if sizes}
 
     def long(self) -> dict[str, int] | None:
         """The longest main dim, every other dim at its smallest (at base in a product: few programs, many sums to see);
@@ -180,8 +199,7 @@ class Proposer:
     def shapes(self) -> None:
         names = used_dims(self.task, self.form)
         names.sort(key=lambda name: name != self.main)
-        few = 3 if len(names) <= 3 else 2
-        lists = [self.sizes(name)[: 9 if name == self.main else few] for name in names]
+        lists = [self.sizes(name)[:9] if name == self.main else self.ends(name) for name in names]
         forms = [form for form in self.task.forms[1:] if form.tier == "shapes"]
         turns = zip_longest(*[[(name, size) for size in sizes] for name, sizes in zip(names, lists, strict=True)])
         sizes = [pair for turn in turns for pair in turn if pair]
@@ -210,7 +228,7 @@ class Proposer:
         """A half type: base, uneven, beyond one block, long; then one other form."""
         self.add(dtype=dtype)
         self.add(dims=self.mixed(self.form), dtype=dtype)
-        beyond = [size for size in self.task.dims[self.main].values if 1024 < size <= 8193]
+        beyond = [size for size in self.task.dims[self.main].values if 1024 < size <= 8193 and size & (size - 1)]
         if beyond:
             self.add(dims={self.main: self.draws.pick(beyond)}, dtype=dtype)
         if longest := self.long():
@@ -300,11 +318,12 @@ def main_dim(task: Task) -> str:
 
 
 def size_class(size: int) -> str:
-    """What a size probes: 1; small and uneven; one past or short of a power of two (a block); one or many blocks of 1024."""
+    """What a size probes: 1; small and uneven; one past or short of a power of two (a block); past one
+    block of 1024, past several, or a whole number of them."""
     if size == 1:
         return "one"
     if size > 1024:
-        return "beyond" if size < 2048 else "long"
+        return "blocks" if not size & (size - 1) else "beyond" if size < 2048 else "long"
     if size < 10:
         return "small" if size & (size - 1) else "other"
     if not (size - 1) & (size - 2):

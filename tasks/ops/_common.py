@@ -2,7 +2,7 @@
 
 from oracle.schema import Dim, Form, Output, Tensor
 
-# Boundaries of the blocks that kernels use (2^k−1, 2^k, 2^k+1), one block of 1024 or 4096 exceeded, one long row.
+# Boundaries of the blocks that kernels use (2^k−1, 2^k, 2^k+1), blocks of 1024 and 4096 full and exceeded, one long row.
 WIDTHS = (
     1,
     2,
@@ -24,13 +24,15 @@ WIDTHS = (
     1024,
     1025,
     2049,
+    4096,
     4097,
+    8192,
     8193,
     65537,
 )
 DIMS = {
     "B": Dim((1, 2, 3), base=2, empty=True),
-    "R": Dim((1, 2, 3, 7, 17, 33), base=8, empty=True),
+    "R": Dim((1, 2, 3, 7, 17, 33, 265), base=8, empty=True),  # 265: more rows than a GPU has processors, twice
     "N": Dim(WIDTHS, base=256, naive=1024),
 }
 SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 127, 129)

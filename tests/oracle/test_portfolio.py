@@ -127,6 +127,27 @@ def test_half_types_at_base_uneven_and_long(seed):
         assert {"moderate_large", "large", "zeros", "offset"} <= set(values)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ["softmax", "max", "argmax", "layer_norm", "sum"])
+def test_many_rows_whole_blocks_and_nan_far_along_a_row_at_every_seed(name, seed):
+    task = load_tasks()[f"ops/{name}"]
+    cases = portfolio(task, seed=seed)
+    assert max(Counter(case.dtype for case in cases).values()) <= 40
+    assert any(case.dims["R"] > 256 and "R" in used_dims(task, task.form(case.form)) for case in cases)
+    assert any(size_class(case.dims["N"]) == "blocks" for case in cases)
+    assert any(case.regime.startswith("one_nan") and case.dims["N"] == 8193 for case in cases)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ["add", "mul"])
+def test_each_way_to_broadcast_is_tried_at_every_seed(name, seed):
+    task = load_tasks()[f"ops/{name}"]
+    cases = portfolio(task, seed=seed)
+    assert {case.form for case in cases} == {form.name for form in task.forms}
+    plain = {case.form for case in cases if case.dtype == "float32" and case.tier == "shapes"}
+    assert plain >= {"row", "column", "outer", "left", "middle", "scalar"}
+
+
 def test_every_listed_regime_layout_keyword_and_empty_dim_has_its_case():
     for task in TASKS:
         cases = portfolio(task)
@@ -213,6 +234,7 @@ def test_main_dim():
         "above": (17, 33, 513),
         "beyond": (1025, 2000),
         "long": (2049, 65537),
+        "blocks": (2048, 4096, 8192),
         "other": (2, 8, 64, 100, 1000, 1024),
     }.items(),
 )

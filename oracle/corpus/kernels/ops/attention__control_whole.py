@@ -1,4 +1,4 @@
-"""All keys of a tile of queries at once, float32 throughout."""
+"""All keys of a tile of queries at once, float32 throughout; D in steps, so that shared memory holds a tile of keys."""
 
 import math
 
@@ -40,25 +40,33 @@ def _attention(
     head = (tl.program_id(1) % H).to(tl.int64)
     rows = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     keys = tl.arange(0, BLOCK_N).to(tl.int64)
-    dims = tl.arange(0, BLOCK_D).to(tl.int64)
+    steps = tl.arange(0, BLOCK_D).to(tl.int64)
     q_ptr += batch * q_b + head * q_h
     k_ptr += batch * k_b + head // group * k_h
     v_ptr += batch * v_b + head // group * v_h
-    q_mask = (rows < M)[:, None] & (dims < D)[None, :]
-    k_mask = (keys < N)[:, None] & (dims < D)[None, :]
-    q = tl.load(q_ptr + rows[:, None] * q_m + dims[None, :] * q_d, mask=q_mask, other=0.0).to(tl.float32)
-    k = tl.load(k_ptr + keys[:, None] * k_n + dims[None, :] * k_d, mask=k_mask, other=0.0).to(tl.float32)
-    v = tl.load(v_ptr + keys[:, None] * v_n + dims[None, :] * v_d, mask=k_mask, other=0.0).to(tl.float32)
-    scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+    scores = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, D, BLOCK_D):
+        dims = start + steps
+        q_mask = (rows < M)[:, None] & (dims < D)[None, :]
+        k_mask = (keys < N)[:, None] & (dims < D)[None, :]
+        q = tl.load(q_ptr + rows[:, None] * q_m + dims[None, :] * q_d, mask=q_mask, other=0.0).to(tl.float32)
+        k = tl.load(k_ptr + keys[:, None] * k_n + dims[None, :] * k_d, mask=k_mask, other=0.0).to(tl.float32)
+        scores += tl.dot(q, tl.trans(k), input_precision="ieee")
+    scores *= scale
     allowed = (keys < N)[None, :]
     if CAUSAL:
         allowed = allowed & (keys[None, :] <= rows[:, None])
     scores = tl.where(allowed, scores, float("-inf"))
     weight = tl.exp(scores - tl.max(scores, axis=1)[:, None])
     weight = weight / tl.sum(weight, axis=1)[:, None]
-    y = tl.dot(weight, v, input_precision="ieee")
     out_ptr += (batch * H + head) * M * D
-    tl.store(out_ptr + rows[:, None] * D + dims[None, :], y, mask=q_mask)
+    for start in range(0, D, BLOCK_D):
+        dims = start + steps
+        q_mask = (rows < M)[:, None] & (dims < D)[None, :]
+        k_mask = (keys < N)[:, None] & (dims < D)[None, :]
+        v = tl.load(v_ptr + keys[:, None] * v_n + dims[None, :] * v_d, mask=k_mask, other=0.0).to(tl.float32)
+        y = tl.dot(weight, v, input_precision="ieee")
+        tl.store(out_ptr + rows[:, None] * D + dims[None, :], y, mask=q_mask)
 
 
 def attention(q, k, v, causal=False, scale=None):
@@ -87,6 +95,6 @@ def attention(q, k, v, causal=False, scale=None):
         CAUSAL=causal,
         BLOCK_M=block_m,
         BLOCK_N=max(16, triton.next_power_of_2(N)),
-        BLOCK_D=max(16, triton.next_power_of_2(D)),
+        BLOCK_D=max(16, min(32, triton.next_power_of_2(D))),
     )
     return out
