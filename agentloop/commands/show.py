@@ -118,7 +118,7 @@ def _show_attempt(console: Console, path: Path, config: dict[str, Any], attempt:
 
 
 def _show_texts(console: Console, record: dict[str, Any]) -> None:
-    parts = [(f"asked, {message['role']}", message["content"]) for message in record["messages"] or ()]
+    parts = [(f"asked, {message.get('role')}", message.get("content")) for message in record["messages"] or ()]
     for title, text in (*parts, ("answer", record["answer"]), ("source", record["source"])):
         console.rule(title, style="dim")
         console.print(str(text or "none"), markup=False, highlight=False, soft_wrap=True)
