@@ -111,6 +111,7 @@ ODD: dict[str, Callable[[Path], Any]] = {
     "list": lambda file: file.write_text("[1]"),
     "messages": lambda file: file.write_text('{"messages": 3, "text": [1]}'),
     "message": lambda file: file.write_text('{"messages": [3, {"role": 1}], "text": null}'),
+    "markup": lambda file: file.write_text('{"messages": [{"role": "[/]", "content": "[/x]"}], "text": "[/red]"}'),
     "deep": lambda file: file.write_text("[" * 100_000),
     "surrogate": lambda file: file.write_text(
         '{"messages": [{"role": "user", "content": "\\ud800"}], "text": "\\ud800"}'
@@ -147,3 +148,10 @@ def test_a_record_that_is_no_file_is_named(
         lines = [line for line in said if not line.endswith(" …")]
         assert (code, len(lines)) == (2, 1), said
         assert str(folder) in lines[0]
+
+
+def test_a_name_is_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_run(tmp_path / "r", [(attempt(False, model="[/red] m", strategy="[bold]"), "x = 1")])
+    for command in ("show", "report"):
+        assert main(command, str(folder)) == 0
+        assert "[/red] m" in capsys.readouterr().out
