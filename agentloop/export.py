@@ -24,10 +24,18 @@ def with_speed(run: Path, records: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 def with_texts(run: Path, record: Mapping[str, Any]) -> dict[str, Any]:
     """A record with what was said: `messages` as sent, `answer`, the candidate's `source`; None where gone or damaged."""
-    response, candidate = record.get("response_id"), record.get("candidate_id")
-    said = (stored_object(run / "responses" / f"{response}.json") if response else None) or {}
+    candidate = record.get("candidate_id")
+    messages, answer = conversation(run, record.get("response_id"))
     source = stored_text(run / "candidates" / f"{candidate}.py") if candidate else None
-    return {**record, "messages": said.get("messages"), "answer": said.get("text"), "source": source}
+    return {**record, "messages": messages, "answer": answer, "source": source}
+
+
+def conversation(run: Path, response: str | None) -> tuple[list[dict[str, Any]] | None, str | None]:
+    """The messages of a stored response, as sent, and its answer; None where gone or damaged."""
+    said = (stored_object(run / "responses" / f"{response}.json") if response else None) or {}
+    messages, text = said.get("messages"), said.get("text")
+    whole = isinstance(messages, list) and all(isinstance(message, dict) for message in messages)
+    return (messages if whole else None), (text if isinstance(text, str) else None)
 
 
 def finite(value: Any) -> Any:

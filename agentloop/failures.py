@@ -6,6 +6,7 @@ Everything is bounded: whatever a candidate returned or raised, what is told of 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from agentloop.tokens import utf8_bytes
@@ -133,7 +134,7 @@ def _array(array: Mapping[str, Any]) -> str:
     if strides is not None and list(strides) != _row_major(shape) and 0 not in shape:
         text += f" with strides {list(strides)}"
     values = array.get("values")
-    if values is None or len(values) > MAX_SHOWN:
+    if values is None or len(values) > MAX_SHOWN or len(values) != prod(shape):
         return _cut(text, MAX_WORDS) + ": too large to show"
     return _cut(text + ": " + _nested([_number(value, dtype) for value in values], shape))
 

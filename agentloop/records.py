@@ -9,10 +9,14 @@ that was timed. All files are append-only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
+from agentloop.errors import UsageError
+from agentloop.parts import ExamplePart, FailurePart, LookedPart, NaivePart, Status, Tiers
 from oracle.speed import Speed
 
 RECORD_VERSION = 1
@@ -100,11 +104,11 @@ class Fault(Record):
 class StreamVerdict(Record):
     """One stream's judgement of an attempt, reduced from `oracle.verdict.Verdict.to_json()`."""
 
-    status: Literal["pass", "fail", "unjudged"]
-    tiers: dict[str, str] = Field(default_factory=dict)
-    failure: dict[str, Any] | None = None  # kind, tier, loud, message
-    failures: dict[str, dict[str, Any]] = Field(default_factory=dict)  # first failure per failing tier
-    counterexample: dict[str, Any] | None = None  # `Counterexample.to_json()`; a long token names its file instead
+    status: Status
+    tiers: Tiers = Field(default_factory=dict)
+    failure: FailurePart | None = None  # kind, tier, loud, message
+    failures: dict[str, FailurePart] = Field(default_factory=dict)  # first failure per failing tier
+    counterexample: ExamplePart | None = None  # `Counterexample.to_json()`; a long token names its file instead
     minimized: bool = True  # whether the counterexample was shrunk
     excluded: list[str] = Field(default_factory=list)  # digests of inputs shown to the author, redrawn in this stream
     forbidden: list[str] = Field(default_factory=list)  # findings that the prompt forbids (host_compute)
@@ -113,7 +117,7 @@ class StreamVerdict(Record):
     executions: int = 0
     seconds: float = 0.0
     notes: list[str] = Field(default_factory=list)
-    sanitizer: dict[str, Any] | None = None  # `oracle.sanitizer.Looked`, where this candidate was looked at
+    sanitizer: LookedPart | None = None  # `oracle.sanitizer.Looked`, where this candidate was looked at
     not_exercised: list[str] = Field(default_factory=list)
 
 
@@ -129,8 +133,8 @@ class Attempt(Record):
     feedback: str
     task: str
     task_hash: str
-    sample: int
-    round: int
+    sample: NonNegativeInt
+    round: NonNegativeInt
     oracle_version: str
     tolerance: str
     domain: str
@@ -141,11 +145,11 @@ class Attempt(Record):
     response_id: str | None  # None: the request failed for good (infrastructure), verdicts are unjudged
     candidate_id: str | None
     extraction: dict[str, Any] = Field(default_factory=dict)  # {"method": …, "steps": [...]}
-    naive: dict[str, dict[str, str]] = Field(default_factory=dict)  # profile → {"status", "reason"}
+    naive: dict[str, NaivePart] = Field(default_factory=dict)  # profile → {"status", "reason"}
     score: StreamVerdict | None = None
     feedback_verdict: StreamVerdict | None = None  # None where no feedback stream was judged (recorded, last round…)
-    status: Literal["pass", "fail", "unjudged"]  # the score stream over the run's domain
-    status_stated: Literal["pass", "fail", "unjudged"]  # the score stream over tiers_stated: the headline
+    status: Status  # the score stream over the run's domain
+    status_stated: Status  # the score stream over tiers_stated: the headline
     ends: bool | None = None  # whether its episode ended with it; None in attempts of older versions
     infrastructure_error: str | None = None
     rescored_from: str | None = None  # the run whose answer this judges anew; what its author was told is that run's
@@ -162,3 +166,22 @@ class SpeedRecord(Record):
     candidate_id: str
     speed: Speed
     time: float
+
+
+def attempts_of(path: Path, lines: Iterable[Mapping[str, Any]]) -> dict[str, Attempt]:
+    """Attempts by id, in the order recorded. UsageError names the first line that is none, or that is there twice."""
+    attempts: dict[str, Attempt] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            attempt = Attempt(**line)
+        except ValidationError as error:
+            first = error.errors()[0]
+            message = f"is not an attempt of this version ({'.'.join(map(str, first['loc']))}: {first['msg']})"
+        except TypeError:
+            message = "is not an attempt of this version"
+        else:
+            message = "repeats an attempt" if attempt.attempt_id in attempts else ""
+            attempts[attempt.attempt_id] = attempt
+        if message:
+            raise UsageError(f"{path} line {number} {message}; nothing was changed: repair or remove that line")
+    return attempts

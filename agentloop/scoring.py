@@ -25,7 +25,7 @@ from agentloop.outcomes import (
     submitted,
     tier_sets,
 )
-from agentloop.records import Attempt
+from agentloop.records import Attempt, attempts_of
 from agentloop.repairs import repair
 from agentloop.speeds import load_speeds, speed_figures
 from agentloop.statistics import FEW_TASKS, Estimate, mean_over_tasks, pass_at_k, share, undefined
@@ -48,14 +48,7 @@ def load_records(run: Path) -> list[dict[str, Any]]:
 
 def load_attempts(run: Path) -> list[Attempt]:
     """Attempts of a run folder in the order recorded. Raises UsageError for no such run or a line of another version."""
-    attempts: dict[str, Attempt] = {}
-    for number, record in enumerate(load_records(run), 1):
-        try:
-            attempt = Attempt(**record)
-        except (ValueError, TypeError):
-            raise UsageError(f"{run}/attempts.jsonl line {number} is not an attempt of this version") from None
-        attempts[attempt.attempt_id] = attempt
-    return list(attempts.values())
+    return list(attempts_of(run / "attempts.jsonl", load_records(run)).values())
 
 
 def summarize(run: Path) -> dict[str, Any]:

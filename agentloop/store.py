@@ -23,7 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from agentloop import Retry
 from agentloop.errors import UsageError
@@ -37,6 +37,7 @@ from agentloop.records import (
     RequestRetried,
     RequestSent,
     StoredResponse,
+    attempts_of,
 )
 from oracle.case import TOKEN_LIMIT
 from oracle.verdict import candidate_id
@@ -98,7 +99,7 @@ class Store:
             stack.callback(self.close)
             self._logs = [Log(path / f"{name}.jsonl") for name in ("attempts", "requests", "faults")]
             self._attempts, self._requests, self._faults = self._logs
-            self.attempts = _attempts(self._attempts)
+            self.attempts = attempts_of(self._attempts.path, self._attempts.records)
             _check_requests(self._requests)
             self.requests = self._requests.records
             self._prepare()
@@ -269,21 +270,6 @@ def _line(record: BaseModel) -> dict[str, Any]:
 def _refuse_filled(path: Path) -> None:
     if any(file.name not in (".lock", ".config.json.partial") for file in path.iterdir()):
         raise UsageError(f"{path} exists and is not an empty folder; choose another --name")
-
-
-def _attempts(log: Log) -> dict[str, Attempt]:
-    attempts: dict[str, Attempt] = {}
-    for number, record in enumerate(log.records, 1):
-        try:
-            attempt = Attempt(**record)
-        except (ValidationError, TypeError):
-            message = "is not an attempt of this version"
-        else:
-            message = "repeats an attempt" if attempt.attempt_id in attempts else ""
-            attempts[attempt.attempt_id] = attempt
-        if message:
-            raise UsageError(f"{log.path} line {number} {message}; nothing was changed: repair or remove that line")
-    return attempts
 
 
 def _check_requests(log: Log) -> None:

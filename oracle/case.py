@@ -100,13 +100,11 @@ class Replay:
             data = json.loads(raw)
             if data["v"] != CASE_VERSION:
                 raise UsageError(f"TOKEN is of case version {data['v']}; this oracle reads version {CASE_VERSION}")
-            return cls(
-                case=Case.from_json(data["case"]),
-                tolerance=data["tolerance"],
-                backend=data["backend"],
-                check=data["check"],
-                before=tuple(Case.from_json(case) for case in data["before"]),
-            )
+            names = {name: data[name] for name in ("tolerance", "backend", "check")}
+            cases = [Case(**case) for case in (data["case"], *data["before"])]
+            if not all(isinstance(name, str) for name in (*names.values(), *(case.task for case in cases))):
+                raise ValueError("a name is none")
+            return cls(cases[0], **names, before=tuple(cases[1:]))
         except (ValueError, KeyError, TypeError, RecursionError, binascii.Error, zlib.error):
             raise UsageError("TOKEN is damaged: copy the whole line that `agentloop judge` printed") from None
 

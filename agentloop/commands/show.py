@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from agentloop.commands.report import RUN, RUNS_DIR
@@ -81,7 +82,7 @@ def _overview(attempts: list[Attempt]) -> Table:
         last = group[-1]
         failure = last.score.failure if last.score else None
         table.add_row(
-            name,
+            escape(name),
             str(len(group)),
             " → ".join(attempt.status_stated for attempt in group),
             last.status,
@@ -118,7 +119,7 @@ def _show_attempt(console: Console, path: Path, config: dict[str, Any], attempt:
 
 
 def _show_texts(console: Console, record: dict[str, Any]) -> None:
-    parts = [(f"asked, {message['role']}", message["content"]) for message in record["messages"] or ()]
+    parts = [(f"asked, {message.get('role')}", message.get("content")) for message in record["messages"] or ()]
     for title, text in (*parts, ("answer", record["answer"]), ("source", record["source"])):
-        console.rule(title, style="dim")
+        console.rule(escape(title), style="dim")
         console.print(str(text or "none"), markup=False, highlight=False, soft_wrap=True)

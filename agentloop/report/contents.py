@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentloop.export import finite
-from agentloop.files import stored_object, stored_text
+from agentloop.export import conversation, finite
+from agentloop.files import stored_text
 from agentloop.records import Attempt, StreamVerdict
 from agentloop.report.words import AUTHORS, TIER_WORDS, kind_words, replay_command
 from agentloop.scoring import status_over, tier_sets
@@ -165,11 +165,11 @@ def _blocks(
 def _detail(run: Path, attempt: Attempt, texts: _Texts, cuts: Cuts, speed: Speed | None) -> dict[str, Any]:
     """What the page shows of an attempt; a file that is gone is shown as absent, never an error."""
     source = (stored_text(run / "candidates" / f"{attempt.candidate_id}.py") if attempt.candidate_id else None) or ""
-    response = (stored_object(run / "responses" / f"{attempt.response_id}.json") if attempt.response_id else None) or {}
+    messages, answer = conversation(run, attempt.response_id)
     example = attempt.score.counterexample if attempt.score else None
     return {
-        "messages": [[str(m.get("role")), texts.add(_spoken(m))] for m in response.get("messages") or ()],
-        "answer": texts.add(str(response.get("text") or "")),
+        "messages": [[str(m.get("role")), texts.add(_spoken(m))] for m in messages or ()],
+        "answer": texts.add(answer or ""),
         "source": texts.add(source),
         "score": _stream(attempt.score),
         "told": _stream(attempt.feedback_verdict),

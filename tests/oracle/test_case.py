@@ -117,6 +117,8 @@ def test_packed_is_how_tokens_are_made():
         {**WHOLE, "case": {**WHOLE["case"], "colour": "red"}},
         {**WHOLE, "before": 3},
         {**WHOLE, "before": [3]},
+        *({**WHOLE, name: value} for name in ("tolerance", "backend", "check") for value in (3, [1], {})),
+        {**WHOLE, "case": {**WHOLE["case"], "task": 3}},
         b" " * (1 << 22),  # expands beyond what a token may hold
     ],
     ids=str,

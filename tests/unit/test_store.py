@@ -321,7 +321,9 @@ def test_a_long_token_names_its_file(path: Path) -> None:
 
 
 def test_a_record_reads_back_equal_even_with_non_finite_figures(path: Path) -> None:
-    verdict = StreamVerdict(status="fail", counterexample={"stats": {"max": float("nan")}, "shape": (1, 2)})
+    verdict = StreamVerdict(
+        status="fail", counterexample={"token": "al1:x", "stats": {"max": float("nan")}, "shape": (1, 2)}
+    )
     with Store.open(path) as store:
         returned = store.add(attempt(5, score=verdict))
     with Store.open(path) as store:
