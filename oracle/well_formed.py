@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from oracle.dtypes import NUMPY
 from oracle.layouts import LAYOUTS
 from oracle.schema import Form, Output, Task
+from oracle.syntax import parse
 from oracle.values import REGIMES
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
@@ -51,7 +52,7 @@ def _is_call(signature: object) -> bool:
     if not isinstance(signature, str):
         return False
     try:
-        parsed = ast.parse(f"def {signature.partition('->')[0].strip()}: ...").body
+        parsed = parse(f"def {signature.partition('->')[0].strip()}: ...").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return len(parsed) == 1 and isinstance(parsed[0], ast.FunctionDef)
