@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -212,6 +213,61 @@ def test_a_configuration_that_does_not_fit_is_passed_over(gpu: Backend):
     session.close()
     assert [outcome.status for outcome in outcomes] == [RETURNED] * 2, outcomes
     assert outcomes[0].configs == 2
+
+
+def test_every_configuration_of_an_autotuned_kernel_is_judged(gpu: Backend, tasks: dict[str, Task]):
+    """The last of four fits no grid that the host makes: whichever the tuner would choose here, it may be chosen there."""
+
+    def tuned(last: int) -> Verdict:
+        sizes = ", ".join(f"triton.Config({{'BLOCK': {size}}})" for size in (256, 512, 1024, last))
+        text = PRELUDE + (
+            f"_tuned = triton.autotune([{sizes}], key=[])(_relu)\n"
+            "def relu(x):\n    x = x.contiguous()\n    out = torch.empty_like(x)\n    if out.numel():\n"
+            "        _tuned[(triton.cdiv(x.numel(), 256),)](x, out, x.numel())\n    return out\n"
+        )
+        return Judge(gpu, domain="core", limit=8).judge(tasks["ops/relu"], text, naive=False)
+
+    assert tuned(2048).status == "pass"
+    wrong = tuned(64)
+    assert wrong.status == "fail", wrong.notes
+    assert wrong.counterexample is not None
+
+
+def test_a_result_that_time_decides_fails(gpu: Backend, tasks: dict[str, Task]):
+    """As a race does: one call in eight is wrong in one element."""
+    text = source("return late(x)").replace(
+        "def right(x)",
+        """
+@triton.jit
+def _late(x_ptr, o_ptr):
+    when = tl.inline_asm_elementwise("mov.u32 $0, %globaltimer_lo;", "=r,r", [tl.program_id(0)], tl.int32, False, 1)
+    x = tl.load(x_ptr)
+    tl.store(o_ptr, tl.where((when >> 10) % 8 == 0, x + 1, tl.where(x != x, x, tl.where(x > 0, x, 0.0))))
+
+def late(x):
+    out = right(x)
+    if out.numel():
+        _late[(1,)](x.contiguous(), out)
+    return out
+
+def right(x)""",
+    )
+    verdict = Judge(gpu).judge(tasks["ops/relu"], text, naive=False)
+    assert verdict.status == "fail", verdict.notes
+
+
+def test_tf32_products_pass_where_the_task_allows_them_and_nowhere_else(gpu: Backend, tasks: dict[str, Task]):
+    right = next(k.source for k in kernels("ops", "matmul", "control") if k.name == "matmul__control_tiles")
+    text = right.replace('input_precision="ieee"', 'input_precision="tf32"')
+    assert text != right
+    judge = Judge(gpu, domain="core", limit=12)
+    assert tasks["ops/matmul"].tf32
+    allowed = judge.judge(tasks["ops/matmul"], text, naive=False)
+    assert allowed.status == "pass", allowed.failure
+    strict = judge.judge(replace(tasks["ops/matmul"], tf32=False), text, naive=False)
+    assert strict.status == "fail"
+    assert strict.failure is not None
+    assert strict.failure.kind == "numerical_mismatch"
 
 
 @pytest.mark.data
