@@ -21,10 +21,10 @@ FAR_LIMIT = 8193  # largest size of the main dim that is taken as far beyond one
 
 # Regimes whose faults need several blocks of a row, regimes that need an uncommon keyword, and those that layouts hide in.
 ALONG_ROWS = (
-    *("infinite_rows", "masked_rows", "negative", "sorted", "moderate_large", "spread", "outlier", "one_nan"),
+    *("infinite_rows", "masked_rows", "far_negative", "sorted", "moderate_large", "spread", "outlier", "one_nan"),
     *("offset", "ties", "nonfinite", "large"),
 )
-WITH_KEYWORDS = ("small", "zeros", "nonfinite", "negative", "masked_rows", "tiny", "infinite_rows")
+WITH_KEYWORDS = ("small", "zeros", "nonfinite", "negative", "far_negative", "masked_rows", "tiny", "infinite_rows")
 IN_LAYOUTS = ("moderate_large", "spread", "masked_rows", "outlier", "large", "nonfinite")
 
 

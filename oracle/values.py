@@ -195,8 +195,14 @@ def constant_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
 
 @_regime()
 def negative(draws: Draws, rows: int, n: int, info: Float) -> Block:
-    """every value in [-4, -1/4), every third row 8192 times that: a lane padded with 0 or -10000 would win a maximum"""
+    """every value in [-4, -1/4), every third row 8192 times that: a lane padded with 0 would win a maximum"""
     return _span(draws, rows, n, -4.0, -0.25) * _column(rows, 1.0, 1.0, 8192.0)
+
+
+@_regime()
+def far_negative(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """every value in [-4, -2), every third row 8192 times that: a lane padded with 0 or -10000 would win a maximum"""
+    return _span(draws, rows, n, -4.0, -2.0) * _column(rows, 1.0, 1.0, 8192.0)
 
 
 @_regime()

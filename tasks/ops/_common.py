@@ -54,7 +54,7 @@ OUTPUT = (Output(contiguous=True),)
 LAYOUTS = ("transposed", "sliced", "strided", "offset", "expanded")
 NONFINITE = ("nonfinite", "one_nan", "one_inf")
 ELEMENTWISE = ("normal", "large", *NONFINITE, "small", "uniform_1e3", "tiny", "negative", "zeros", "signed_zeros")
-ROWWISE = ("normal", "large", *NONFINITE, "outlier", "constant_rows", "zeros", "tiny", "negative", "small", "equal")
+ROWWISE = ("normal", "large", *NONFINITE, "outlier", "constant_rows", "zeros", "tiny", "far_negative", "small", "equal")
 
 X = """x has 1 to 4 dimensions of any size ≥ 1 (all but the last may be 0: an empty result) and dtype float32, float16 or
 bfloat16."""

@@ -25,7 +25,7 @@ Infinities count as numbers; a row of nothing but −inf gives 0. 0 and −0 are
     regimes=(
         "normal",
         "ties",
-        "negative",
+        "far_negative",
         *NONFINITE,
         "infinite_rows",
         "sorted",

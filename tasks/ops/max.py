@@ -23,7 +23,7 @@ The result is exact. A row with a NaN gives NaN; infinities count as numbers."""
     outputs=OUTPUT,
     regimes=(
         "normal",
-        "negative",
+        "far_negative",
         *NONFINITE,
         "infinite_rows",
         "sorted",

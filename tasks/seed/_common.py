@@ -21,6 +21,6 @@ with x. Compute in float32 or better whatever the dtype, and round once to the o
 
 NONFINITE = ("nonfinite", "one_nan", "one_inf")
 ELEMENTWISE = ("normal", "large", *NONFINITE, "small", "uniform_1e3", "tiny", "negative", "zeros", "signed_zeros")
-ROWWISE = ("normal", "large", *NONFINITE, "outlier", "constant_rows", "zeros", "tiny", "negative", "small", "equal")
+ROWWISE = ("normal", "large", *NONFINITE, "outlier", "constant_rows", "zeros", "tiny", "far_negative", "small", "equal")
 MASK = "The number of elements is rarely a multiple of the block: mask the load and the store."
 TO_FLOAT32 = "tl.exp and tl.sqrt refuse float16 and bfloat16: convert to float32 first."

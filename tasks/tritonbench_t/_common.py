@@ -67,7 +67,7 @@ PROMOTED = (Output(dtype="promote"),)
 
 NONFINITE = ("nonfinite", "one_nan", "one_inf")
 ELEMENTWISE = ("normal", "large", *NONFINITE, "small", "uniform_1e3", "tiny", "negative", "zeros", "signed_zeros")
-ROWWISE = ("normal", "large", *NONFINITE, "outlier", "constant_rows", "zeros", "tiny", "negative", "small", "equal")
+ROWWISE = ("normal", "large", *NONFINITE, "outlier", "constant_rows", "zeros", "tiny", "far_negative", "small", "equal")
 PRODUCTS = ("normal", *NONFINITE, "half_sum", "outlier", "overflow_f16", "small", "large", "tiny", "zeros", "equal")
 LAYOUTS = ("transposed", "sliced", "strided", "offset", "expanded")
 

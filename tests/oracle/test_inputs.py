@@ -185,6 +185,8 @@ def test_critical_elements_are_planted():
     spread = rows("spread")
     assert (spread.max(axis=1) - spread.min(axis=1) == 128).all()
     assert (rows("negative") < 0).all()
+    assert (rows("far_negative") < 0).all()
+    assert (rows("far_negative")[2::3] < -10000).all()
     ties = rows("ties")
     assert ((ties == ties.max(axis=1, keepdims=True)).sum(axis=1) >= 2).all()
     ordered = rows("sorted")
