@@ -36,6 +36,10 @@ REFUSED = {
     403: "the key may not use this: check OPENAI_API_KEY and --model",
     404: "no such model or path: check --model, and --base-url (it usually ends in /v1)",
 }
+PARAMETERS = (400, 422)  # what is wrong is what the request holds
+TOO_LARGE = 413
+LEAST_SECRET = 8  # letters of a key that is worth hiding; "none" is not
+HEADER_VARIABLES = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")  # the SDK sends what they hold
 TOO_LONG = re.compile(r"context[ _](length|size|window)")  # in OpenAI's code, llama.cpp's type, the words of vLLM
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -77,7 +81,7 @@ class Client:
         self.base_url, self.timeout, self.tries = base_url, timeout, tries
         self.answered = False  # whether this endpoint has given this client a usable response
         self._accepted = accepted
-        self._openai = _sdk(base_url, key, timeout)
+        self._openai, self._key = _sdk(base_url, key, timeout), key.strip()
         self._back_off = tenacity.wait_random_exponential(multiplier=pause, max=LONGEST_PAUSE)
         self._rate = _Rate(per_minute)
 
@@ -86,7 +90,7 @@ class Client:
 
         def note(state: tenacity.RetryCallState) -> None:
             trouble, waits = _trouble(state), state.next_action.sleep if state.next_action else 0.0
-            on_retry(Retry(str(trouble), trouble.status, round(waits, 3)))
+            on_retry(Retry(self._without_key(trouble), trouble.status, round(waits, 3)))
 
         controller = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, Trouble) and error.again),
@@ -105,15 +109,21 @@ class Client:
                     text, reason, usage = read_completion(raw, status)
             self.answered = True
         except Refused as refusal:
-            refusal.tries = tries
-            raise
+            told = Refused(self._without_key(refusal))
+            told.tries = tries
+            raise told from None
         except Trouble as trouble:
-            raise RequestFailed(f"{self.base_url}: {trouble} ({_times(tries)})", tries, trouble.alone) from None
+            reason = self._without_key(trouble)
+            raise RequestFailed(f"{self.base_url}: {reason} ({_times(tries)})", tries, trouble.alone) from None
         answer = Answer(request_id, text, reason, *usage, seconds=round(time.monotonic() - started, 3))
         return Reply(answer, raw, tries)
 
     async def close(self) -> None:
         await self._openai.close()
+
+    def _without_key(self, error: Exception) -> str:
+        """What an error says: it is recorded and shown, and some servers repeat the key that they do not accept."""
+        return str(error).replace(self._key, "(the key)") if len(self._key) >= LEAST_SECRET else str(error)
 
     async def _try(self, request: Request) -> tuple[Any, int]:
         """One request. Returns the body's JSON and the status, raises Trouble or Refused."""
@@ -133,8 +143,9 @@ class Client:
             raise Trouble(f"no whole response within {self.timeout:g} s (--timeout)") from None
         except openai.APIConnectionError as error:
             cause = error.__cause__
-            reason = f"cannot connect: {one_line(str(cause or error))}"
-            raise Trouble(reason, cold=isinstance(cause, httpx2.ConnectError)) from None
+            why = one_line(str(cause or error)) or type(cause or error).__name__
+            hint = "" if self.answered or self._accepted else "; check --base-url (host, port, http or https)"
+            raise Trouble(f"cannot connect: {why}{hint}", cold=isinstance(cause, httpx2.ConnectError)) from None
         except httpx2.HTTPError as error:
             raise Trouble(f"connection broke: {one_line(str(error)) or type(error).__name__}") from None
 
@@ -147,13 +158,16 @@ class Client:
             raise self._later(f"status {status}: {message}", status, retry_after(error.response.headers)) from None
         if status in REFUSED:
             raise Refused(f"{self.base_url} answered {status}, {REFUSED[status]}: {message}") from None
+        if 300 <= status < 400:
+            place = one_line(error.response.headers.get("location", ""))[:300] or "nowhere"
+            raise Trouble(f"status {status}, a redirect to {place}: --base-url must be the address itself", cold=True)
         if code == "content_filter":
             return {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}], "error": error.body}
-        if (
-            TOO_LONG.search(f"{code} {error.type} {message}") or self.answered or self._accepted
-        ):  # it is this request alone: others were accepted
+        too_long = status == TOO_LARGE or TOO_LONG.search(f"{code} {error.type} {message}")
+        if too_long or self.answered or self._accepted:  # it is this request alone: others were accepted
             raise Trouble(f"status {status}: {message}", status=status, again=False, alone=True) from None
-        raise Refused(f"{self.base_url} refuses the request ({status}): {message}; see --extra-body to drop a key")
+        then = "see --extra-body to drop a key" if status in PARAMETERS else "check --base-url"
+        raise Refused(f"{self.base_url} refuses the request ({status}): {message}; {then}")
 
     def _later(self, reason: str, status: int, wait: float | None) -> Trouble:
         """Worth another try, unless the endpoint asks for more patience than a run has."""
@@ -192,16 +206,25 @@ def check_endpoint(base_url: str, key: str) -> None:
 
 def _sdk(base_url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
     key = key.strip()  # a header that cannot be sent would be quoted, key and all, in the error
-    if not key.isascii() or not key.isprintable():
+    if not _sendable(key):
         raise UsageError("the API key (OPENAI_API_KEY) must be one line of ASCII characters; this one cannot be sent")
     try:
         parts = urlsplit(base_url)
         _ = parts.port  # a ValueError where it is none
-        # a proxy cannot reach our loopback
-        http = openai.DefaultAsyncHttpxClient(trust_env=parts.hostname not in LOOPBACK)
-        return openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, timeout=timeout, http_client=http)
-    except (ValueError, httpx2.InvalidURL) as error:
+        # A proxy cannot reach our loopback. A redirected POST is often a GET, and records name one endpoint alone.
+        http = openai.DefaultAsyncHttpxClient(trust_env=parts.hostname not in LOOPBACK, follow_redirects=False)
+        client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, timeout=timeout, http_client=http)
+    except (ValueError, httpx2.InvalidURL, ImportError) as error:  # ImportError: what a proxy of this kind needs
         raise UsageError(one_line(f"--base-url {base_url} cannot be used: {error}")) from None
+    sent = (part for name, value in client.default_headers.items() for part in (name, value))
+    if not all(_sendable(part) for part in sent if isinstance(part, str)):
+        raise UsageError(f"{', '.join(HEADER_VARIABLES)}: unset what is no line of ASCII characters; it cannot be sent")
+    return client
+
+
+def _sendable(text: str) -> bool:
+    """Whether a header can carry it."""
+    return text.isascii() and text.isprintable()
 
 
 async def _body(response: Any) -> bytes:

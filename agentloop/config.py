@@ -309,7 +309,7 @@ def api_key(variable: str | None = None) -> str:
     """The key for a real model, from the environment alone. Raises UsageError where there is none."""
     variables = KEY_VARIABLES if variable is None else (variable,)
     for name in variables:
-        if os.environ.get(name):
+        if os.environ.get(name, "").strip():
             return os.environ[name]
     raise UsageError(
         f"no API key: set {' or '.join(reversed(variables))}; a local server takes any string, "

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from agentloop.errors import UsageError
 from agentloop.parts import ExamplePart, FailurePart, LookedPart, NaivePart, Status, Tiers
+from agentloop.responses import MOST_TOKENS
 from oracle.speed import Speed
 
 RECORD_VERSION = 1
+
+Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]  # as a response's `usage` tells
 
 
 class Record(BaseModel):
@@ -42,14 +45,14 @@ class StoredResponse(Record):
     request_id: str
     text: str
     finish_reason: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
+    prompt_tokens: Tokens | None
+    completion_tokens: Tokens | None
     seconds: float
 
 
 class Usage(Record):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: Tokens | None = None
+    completion_tokens: Tokens | None = None
 
 
 class RequestSent(Record):
@@ -68,8 +71,8 @@ class RequestDone(Record):
     outcome: Literal["stored", "failed"]
     tries: int
     error: str | None = None
-    prompt_tokens: int | None = None  # as the response's `usage` says
-    completion_tokens: int | None = None
+    prompt_tokens: Tokens | None = None  # as the response's `usage` says
+    completion_tokens: Tokens | None = None
     seconds: float = 0.0
     time: float
 

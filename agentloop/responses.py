@@ -11,9 +11,16 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 MAX_BODY = 16 << 20  # bytes of one response; no answer within a sane max_tokens comes near
+MOST_TOKENS = 10**12  # of one request; a number beyond it is no count
 MAX_DEPTH = 64  # levels of a response's JSON; Python's own limit depends on where it is read or written
 # Reasons to stop that are the endpoint's and not the model's: OpenRouter; vLLM and SGLang; DeepSeek; GLM.
 NOT_THE_MODEL = ("error", "abort", "insufficient_system_resource", "network_error")
+
+
+NOT_JSON = {
+    "<": "an HTML page: does --base-url end in /v1?",
+    "data:": "a stream of events, though none was asked for: does --base-url name a chat API?",
+}
 
 
 class Trouble(Exception):
@@ -40,7 +47,7 @@ def parse(body: bytes) -> Any:
         raw = json.loads(body)
     except (ValueError, RecursionError):
         start = one_line(body[:120].decode("utf-8", "replace"))
-        hint = "an HTML page: does --base-url end in /v1?" if start.startswith("<") else "truncated or not JSON"
+        hint = next((words for sign, words in NOT_JSON.items() if start.startswith(sign)), "truncated or not JSON")
         raise Trouble(f"status 200, but {hint} ({start or 'empty'})", cold=True) from None
     if _deeper(raw, MAX_DEPTH):
         raise Trouble(f"status 200, but JSON of more than {MAX_DEPTH} levels", cold=True)
@@ -60,13 +67,15 @@ def read_completion(raw: Any, status: int = 200) -> tuple[str, str, tuple[int | 
     if not isinstance(message, dict):
         said = one_line(json.dumps(raw)[:200])
         raise Trouble(f"status {status}, but not a chat completion (no choices[0].message): {said}", cold=True)
-    content = message.get("content")
+    content = _joined(message.get("content"))
     if not isinstance(content, str | None):
         raise Trouble(f"status {status}, but the message's content is a {type(content).__name__}, not text", cold=True)
     reason = first.get("finish_reason")
     reason = _encodable(reason) if isinstance(reason, str) else ""
     if reason in NOT_THE_MODEL:
         raise Trouble(f"status {status}, but the endpoint stopped the model: finish_reason {reason}")
+    if not content and raw.get("error") and reason != "content_filter":
+        raise Trouble(f"status {status}, but an error and no text: {one_line(json.dumps(raw['error'])[:200])}")
     if not content and not reason:
         raise Trouble(f"status {status}, but neither text nor a finish_reason")
     usage = raw.get("usage")
@@ -115,6 +124,14 @@ def _deeper(value: Any, levels: int) -> bool:
     return bool(layer)
 
 
+def _joined(content: Any) -> Any:
+    """The text of a content that comes as a list of parts, what is said aloud alone; any other content as it is."""
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        return content
+    texts = [part.get("text") for part in content if part.get("type") == "text"]
+    return "".join(texts) if texts and all(isinstance(text, str) for text in texts) else content
+
+
 def _encodable(text: str) -> str:
     """A lone surrogate would not reach a file."""
     return text.encode("utf-8", "replace").decode()
@@ -122,4 +139,4 @@ def _encodable(text: str) -> str:
 
 def _count(usage: dict[str, Any], kind: str) -> int | None:
     value = usage.get(f"{kind}_tokens")
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None

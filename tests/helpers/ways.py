@@ -53,12 +53,6 @@ def resets(handler: Handler, _: dict[str, Any]) -> None:
     handler.connection.close()
 
 
-def talks_nonsense(handler: Handler, _: dict[str, Any]) -> None:
-    """What comes is no HTTP."""
-    handler.wfile.write(b"\x16\x03\x01\x02 hello\r\n\r\n")
-    handler.close_connection = True
-
-
 def drops_a_chunk(handler: Handler, _: dict[str, Any]) -> None:
     """Chunked, and gone before the last chunk."""
     handler.send_response(200)
@@ -66,6 +60,16 @@ def drops_a_chunk(handler: Handler, _: dict[str, Any]) -> None:
     handler.end_headers()
     handler.wfile.write(b"40\r\n" + json.dumps(completion("half")).encode()[:30])
     handler.close_connection = True
+
+
+def bare(data: bytes) -> Behaviour:
+    """These bytes, and the connection is closed."""
+
+    def behaviour(handler: Handler, _: dict[str, Any]) -> None:
+        handler.wfile.write(data)
+        handler.close_connection = True
+
+    return behaviour
 
 
 def again(behaviour: Behaviour, reason: str, status: int | None = None, waits: float = 0.0) -> Way:
@@ -92,7 +96,7 @@ WAYS: dict[str, Way] = {
     "drop mid-body": again(breaks_off, "connection broke"),
     "drop mid-chunk": again(drops_a_chunk, "connection broke"),
     "reset": again(resets, "cannot connect"),
-    "no HTTP": again(talks_nonsense, "cannot connect"),
+    "no HTTP": again(bare(b"\x16\x03\x01\x02 hello\r\n\r\n"), "cannot connect"),
     "HTML with 200": again(sends(b"<!doctype html><html>hi</html>", content_type="text/html"), "HTML page"),
     "truncated JSON": again(sends(GOOD[:-9]), "truncated"),
     "empty body": again(sends(b""), "empty"),
@@ -102,10 +106,18 @@ WAYS: dict[str, Way] = {
     "broken gzip": again(sends(b"\x1f\x8b garbage", content_encoding="gzip"), "connection broke"),
     "nested too deep": again(sends(b'{"a":' * 500 + b"1" + b"}" * 500), "levels"),
     "neither text nor a reason": again(choice(None, None), "neither text"),
+    "an error and no text": again(says("", error={"message": "overloaded"}), "overloaded"),
+    "a stream": again(sends(b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "a stream of events"),
+    "choices as a dict": again(says("", choices={"0": {"message": {"content": CODE}}}), "not a chat completion"),
+    "parts that are none": again(choice([{"type": "image"}], "stop"), "a list, not text"),
+    "redirect": again(sends(b"", 307, location="https://portal.invalid/login"), "portal.invalid"),
+    "HTTP/0.9": again(bare(b"hello"), "cannot connect"),
+    "a header without end": again(bare(b"HTTP/1.1 200 OK\r\nx: " + b"a" * (1 << 20)), "cannot connect"),
     "stopped by the endpoint": again(choice(CODE, "error"), "finish_reason error"),
     "20 MB answer": Way(says("x" * (MAX_BODY + 1)), "owed", "larger than"),
     "prompt too long": Way(refuses(400, "context_length_exceeded", "too long"), "owed", "too long"),
     "422": Way(refuses(422, message="no top_k here"), "owed", "no top_k here"),
+    "413": Way(refuses(413, message="too large"), "owed", "too large"),
     "429, Retry-After beyond patience": Way(refuses(429, retry_after=str(LONGEST_WAIT + 1)), "owed", "601 s"),
     "insufficient_quota": Way(refuses(429, "insufficient_quota"), "refused", "quota"),
     "401": Way(refuses(401), "refused", "OPENAI_API_KEY"),
@@ -122,6 +134,10 @@ WAYS: dict[str, Way] = {
     "wrong content type": Way(sends(GOOD, content_type="text/plain"), "answered", text="x"),
     "usage missing": Way(says("x", usage=None), "answered", text="x", tokens=None),
     "usage nonsense": Way(says("x", usage={"completion_tokens": "many"}), "answered", text="x", tokens=None),
+    "usage beyond counting": Way(says("x", usage={"completion_tokens": 10**400}), "answered", text="x", tokens=None),
+    "content in parts": Way(
+        choice([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": CODE}], "stop"), "answered", text=CODE
+    ),
     "a lone surrogate": Way(sends(GOOD.replace(b'"x"', b'"\\ud800"')), "answered", text="?"),
     "a duplicate id": Way(says("x", id="the same"), "answered", text="x"),
     "another duplicate id": Way(says("x", id="the same"), "answered", text="x"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import json
 import time
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from agentloop import Reply, Request, Retry
-from agentloop.client import LONGEST_WAIT, Client, RequestFailed, check_endpoint
+from agentloop.client import HEADER_VARIABLES, LONGEST_WAIT, Client, RequestFailed, check_endpoint
+from agentloop.config import api_key
 from agentloop.errors import UsageError
 from agentloop.responses import MAX_BODY, MAX_DEPTH, retry_after
 from tests.helpers.servers import Behaviour, breaks_off, completion, drips, hangs, refuses, says, sends, serving
@@ -166,6 +168,32 @@ def test_a_refusal_of_what_we_are_stops_the_run_at_once(status: int, word: str) 
     assert len(server.log) == 1
 
 
+def test_a_redirect_is_named_and_not_followed() -> None:
+    with serving(GOOD) as other, serving(sends(b"", 307, location=other.base_url)) as server:
+        told = pytest.raises(RequestFailed, match=rf"redirect to {other.base_url}: --base-url")
+        with told:
+            ask(server.base_url, answered=False)
+    assert (len(server.log), len(other.log)) == (2, 0)
+
+
+@pytest.mark.parametrize("status", [400, 401, 429])
+def test_a_key_that_the_server_repeats_is_not_told(status: int) -> None:
+    retries: list[Retry] = []
+    with (
+        serving(refuses(status, message="no key sk-secret")) as server,
+        pytest.raises((UsageError, RequestFailed)) as e,
+    ):
+        ask(server.base_url, answered=False, key="sk-secret", tries=2, told=retries)
+    assert "no key (the key)" in str(e.value)
+    assert "sk-secret" not in f"{e.value} {retries}"
+
+
+@pytest.mark.parametrize(("status", "word"), [(422, "--extra-body"), (405, "--base-url"), (431, "--base-url")])
+def test_a_refusal_names_what_may_help(status: int, word: str) -> None:
+    with serving(refuses(status)) as server, pytest.raises(UsageError, match=word):
+        ask(server.base_url, answered=False)
+
+
 def test_spent_quota_is_not_retried() -> None:
     with serving(refuses(429, "insufficient_quota")) as server, pytest.raises(UsageError, match="quota"):
         ask(server.base_url)
@@ -213,9 +241,14 @@ def test_a_server_that_never_made_sense_is_given_up_soon() -> None:
 def test_nobody_listens() -> None:
     with serving(GOOD) as server:
         url = server.base_url
-    with pytest.raises(RequestFailed, match="cannot connect") as caught:
+    with pytest.raises(RequestFailed, match=r"cannot connect.*--base-url") as caught:
         ask(url, answered=False)
     assert "\n" not in str(caught.value)
+
+
+def test_https_where_http_is_spoken() -> None:
+    with serving(GOOD) as server, pytest.raises(RequestFailed, match="http or https"):
+        ask(server.base_url.replace("http", "https"), answered=False)
 
 
 def test_a_huge_response_is_refused_without_a_retry() -> None:
@@ -256,6 +289,20 @@ def test_a_key_that_no_header_can_carry_is_refused_unquoted(key: str) -> None:
     assert key not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", HEADER_VARIABLES)
+def test_what_else_no_header_can_carry_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "x: é")  # for the last of them a header, for the others a value
+    with pytest.raises(UsageError, match=name):
+        check_endpoint("http://127.0.0.1:9/v1", "key")
+
+
+def test_a_blank_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AGENTLOOP_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    with pytest.raises(UsageError, match="no API key"):
+        api_key()
+
+
 def test_white_space_around_a_key_is_no_part_of_it() -> None:
     with serving(GOOD) as server:
         ask(server.base_url, key=" key\r\n")
@@ -272,6 +319,9 @@ def test_an_address_that_is_none_is_refused_in_one_line(url: str) -> None:
 def test_a_proxy_that_is_none_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "foo://x")
     with pytest.raises(UsageError, match="proxy"):
+        check_endpoint("https://example.invalid/v1", "key")
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1:9")  # it needs a package that is not ours
+    with contextlib.suppress(UsageError):
         check_endpoint("https://example.invalid/v1", "key")
     check_endpoint("http://127.0.0.1:9/v1", "key")
 
