@@ -22,11 +22,21 @@ from oracle.speed import Speed
 
 RECORD_VERSION = 1
 
+FileId = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # a file of the run is named after it, never one elsewhere
+
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]  # as a response's `usage` tells
 
 
 class Record(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+
+
+class Rescored(Record):
+    """What a run of `agentloop rescore` judges anew."""
+
+    run: str
+    changes: dict[str, Any]
+    command: str
 
 
 class Config(Record):
@@ -37,6 +47,7 @@ class Config(Record):
     conditions: list[dict[str, Any]] = Field([{}], min_length=1)  # where several differ in a setting
     tasks: dict[str, str] = {}  # digests by id
     prompts: dict[str, str] = {}  # digests of templates
+    rescored: Rescored | None = None
 
 
 class StoredResponse(Record):
@@ -145,8 +156,8 @@ class Attempt(Record):
     seed: int
     tiers_stated: list[str]
     prompt_id: str
-    response_id: str | None  # None: the request failed for good (infrastructure), verdicts are unjudged
-    candidate_id: str | None
+    response_id: FileId | None  # None: the request failed for good (infrastructure), verdicts are unjudged
+    candidate_id: FileId | None
     extraction: dict[str, Any] = Field(default_factory=dict)  # {"method": …, "steps": [...]}
     naive: dict[str, NaivePart] = Field(default_factory=dict)  # profile → {"status", "reason"}
     score: StreamVerdict | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 from rich.console import Console
 
 from agentloop import report, sweep
-from agentloop.config import Settings, option
+from agentloop.config import Settings, build, option
 from agentloop.content import find_tasks, load_tasks
 from agentloop.errors import EXIT_INFRASTRUCTURE, InfrastructureError, UsageError
 from agentloop.files import read_regular, refuse_locked, unwritable, write_whole
@@ -61,6 +62,7 @@ def start(source: Path, given: Mapping[str, Any], name: str, runs_dir: str, cons
     """
     changes = {key: given[key] for key in CHANGED if given.get(key) is not None}
     name = name or "-".join([source.name, "rescored", *(_plain(value) for value in changes.values())])
+    build({"name": name, **{key: value for key, value in changes.items() if key != "tasks"}}, "rescore")
     path = Path(runs_dir) / name
     origin = {"run": str(source), "changes": changes, "command": _command(source, changes, path)}
     if (path / "config.json").exists() and read_config(path).get("rescored") != origin:
@@ -299,4 +301,4 @@ def _command(source: Path, changes: Mapping[str, Any], path: Path) -> str:
 def _plain(value: Any) -> str:
     """A setting's value as part of a folder's name."""
     text = "-".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-    return "".join(letter if letter.isalnum() or letter in "._" else "-" for letter in text).strip("-")
+    return re.sub(r"[^A-Za-z0-9._]", "-", text).strip("-")

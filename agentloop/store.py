@@ -63,7 +63,7 @@ def find_run(run: str | Path, runs_dir: str | Path = "runs") -> Path:
             raise UsageError(f"{path} is not a run folder: it has no config.json")
     names = sorted(path.parent.name for path in Path(runs_dir).glob("*/config.json"))
     have = f"it has {', '.join(names[-8:])}" if names else "it has no run yet: start one with `agentloop run`"
-    raise UsageError(f"no run {str(run)!r} under {runs_dir}; {have}")
+    raise UsageError(f"no run {str(run)!r} under --runs-dir {runs_dir}; {have}")
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -161,11 +161,16 @@ def read_source(file: Path) -> str:
 
 def read_token(token: str) -> str:
     """A token as given, or the one in a counterexample's file."""
+    token = token.strip()
     if not token.endswith(".json"):
         return token
     try:
         return str(json.loads(read_regular(Path(token), SOURCE_BYTES))["token"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except OSError as error:
+        raise UsageError(
+            f"TOKEN file {token!r} cannot be read: {error.strerror}; name a counterexamples/ID.json, or give the token"
+        ) from None
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"TOKEN file {token!r} is not a counterexample written by agentloop") from None
 
 

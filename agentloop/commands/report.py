@@ -44,6 +44,8 @@ def report(
     """Compute a run's figures again, write summary.json and the page, print the tables."""
     if fail_under is not None and not 0 <= fail_under <= 1:
         raise UsageError(f"--fail-under must be between 0 and 1, not {fail_under:g}")
+    if html is not None and html.is_dir():
+        raise UsageError(f"--html {html} is a folder: name the file of the page")
     path = find_run(run, runs_dir)
     summary, page = reports.write(path, html)
     if as_json:

@@ -132,7 +132,7 @@ def resume(
     """Go on with a run that was stopped or killed, or that is owed attempts."""
     changes = {key: value for key, value in locals().items() if key in Settings.model_fields and key != "runs_dir"}
     path = find_run(run, runs_dir)
-    if "rescored" in read_config(path):
+    if read_config(path).get("rescored") is not None:
         from agentloop import rescoring
 
         raise typer.Exit(rescoring.resume(path, {"workers": workers, "speed": speed}, Console()))

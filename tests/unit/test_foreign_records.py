@@ -155,3 +155,49 @@ def test_a_name_is_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     for command in ("show", "report"):
         assert main(command, str(folder)) == 0
         assert "[/red] m" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["response_id", "candidate_id"])
+def test_an_id_names_no_file_elsewhere(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [json.loads(line) for line in (folder / "attempts.jsonl").read_text().splitlines()]
+    lines[0][name] = "../../elsewhere"
+    (folder / "attempts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for command in ("rescore", "show"):
+        assert main(command, str(folder), "--runs-dir", str(folder.parent)) == 2
+        assert name in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("rescored", [3, {}, {"run": 3, "changes": {}, "command": ""}])
+def test_a_rescoring_that_is_none_is_named(folder: Path, rescored: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    config = json.loads((folder / "config.json").read_text()) | {"rescored": rescored}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert main("resume", str(folder)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "config.json is damaged" in line
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--name", "../x", "--name"),
+        ("--tasks", "ü", "ü"),
+        ("--tasks", "x" * 300, "--name"),
+        ("--domain", "ü", "--domain"),
+    ],
+)
+def test_a_rescore_names_the_option(
+    folder: Path, option: str, value: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("rescore", str(folder), "--runs-dir", str(folder.parent), option, value) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1].partition(", got")[0]
+
+
+@pytest.mark.parametrize("place", ["", ".", "/"])
+def test_a_page_is_no_folder(folder: Path, place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("report", str(folder), "--html", place) == 2
+    assert "--html" in capsys.readouterr().err
+
+
+def test_a_token_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("replay", f" {tmp_path / 'x.json'} ", "k.py") == 2
+    assert "No such file" in capsys.readouterr().err
