@@ -112,7 +112,10 @@ def sit(sitting: Sitting, store: Store, console: Console) -> int:
     except InfrastructureError as error:
         raise InfrastructureError(f"{error}; `agentloop resume {name}` goes on from here") from None
     except UsageError as error:
-        raise UsageError(f"{error} (nothing recorded is lost; then `agentloop resume {name}`)") from None
+        then = f"then `agentloop resume {name}`"
+        if not store.answered:
+            then = f"then `agentloop resume {name}`, or with other settings `agentloop run` under another --name"
+        raise UsageError(f"{error} (nothing recorded is lost; {then})") from None
     except KeyboardInterrupt:
         console.print(f"`agentloop resume {name}` goes on from here", markup=False, soft_wrap=True)
         raise

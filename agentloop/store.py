@@ -130,6 +130,11 @@ class Store:
     def has_response(self, request_id: str) -> bool:
         return request_id in self._stored
 
+    @property
+    def answered(self) -> bool:
+        """Whether a response is stored."""
+        return bool(self._stored)
+
     def has_answers_of(self, models: Collection[str]) -> bool:
         """Whether a request of one of these models was answered before the folder was opened."""
         sent = (record for record in self.requests if record["event"] == "sent" and record["model"] in models)

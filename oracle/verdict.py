@@ -40,7 +40,8 @@ FAILURE_KINDS = (
     "tampering",
 )
 
-# A silent failure returns wrong numbers (or other wrong data) without raising; these kinds raise or are refused.
+# Of a silent failure no error tells: wrong numbers, a wrong dtype, memory touched beside a tensor, which a GPU allows. These
+# kinds raise or are refused.
 LOUD_KINDS = frozenset(
     {
         "no_code",

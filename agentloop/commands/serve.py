@@ -23,7 +23,7 @@ def serve(
     path: Annotated[Path | None, typer.Option(help="recorded: answers-MODEL.jsonl, or a folder of them.")] = None,
     seed: Annotated[int, typer.Option(help="offline: seed of its mistakes.")] = 0,
 ) -> None:
-    """Serve a built-in author until interrupted; any OpenAI client can ask it."""
+    """Serve a built-in author until interrupted; any OpenAI client can ask it, for the models that the first line names."""
     if author not in AUTHORS:
         raise UsageError(f"AUTHOR must be one of {', '.join(AUTHORS)}, not {author!r}")
     if (path is not None) != (author == "recorded"):

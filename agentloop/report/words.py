@@ -69,7 +69,7 @@ def _first_answers(model: Mapping[str, Any]) -> list[str]:
     judged = figures["p_oracle_fails_given_naive_passes"]
     wrong = (
         f"{figures['illusions']} of these {accepted} {'is' if figures['illusions'] == 1 else 'are'} wrong"
-        f"{interval(judged)}, {figures['silent']} silently: numbers that are wrong, and no error"
+        f"{interval(judged)}, {figures['silent']} silently: no error says that they are wrong"
         if figures["illusions"]
         else f"the oracle finds none of these wrong{interval(judged)}"
     )
