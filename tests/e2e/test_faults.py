@@ -247,6 +247,7 @@ def test_what_we_are_is_refused_and_the_run_stops(bench: Bench, calm: Ran) -> No
         [line] = [line for line in ran.err.splitlines() if line.startswith("error: ")]
         assert way.reason in line
         assert f"agentloop resume {ran.path}" in line
+        assert "another --name" not in line
         [(key, lines)] = [(k, rows) for k, rows in ran.requests.items() if rows[0]["sample"] == 3]
         assert [row["event"] for row in lines] == ["sent", "done"] * (place + 1)
         assert (lines[-1]["outcome"], lines[-1]["tries"]) == ("failed", 1)
@@ -257,3 +258,16 @@ def test_what_we_are_is_refused_and_the_run_stops(bench: Bench, calm: Ran) -> No
     ran = bench.resume("refused")
     assert ran.code == 0
     assert ran.attempts == {name: row for name, row in calm.attempts.items() if row["sample"] < 5}
+
+
+def test_where_nothing_was_ever_answered_the_line_names_a_way_to_begin_anew(bench: Bench) -> None:
+    """A wrong --model, say: a resume would ask for it again."""
+    bench.stage.strike({0: WAYS["404"]}, times=1000)
+    try:
+        ran = bench.run("first", samples=1, concurrency=1, workers=1)
+    finally:
+        bench.stage.mend()
+    [line] = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+    assert ran.code == 2
+    assert "--model" in line
+    assert "another --name" in line
