@@ -133,7 +133,9 @@ def _array(array: Mapping[str, Any]) -> str:
     strides = array.get("strides")
     if strides is not None and list(strides) != _row_major(shape) and 0 not in shape:
         text += f" with strides {list(strides)}"
-    values = array.get("values")
+    values, constant = array.get("values"), array.get("constant")
+    if values is None and constant is not None:
+        return _cut(f"{text}: every element is {_number(constant, dtype)}")
     if values is None or len(values) > MAX_SHOWN or len(values) != prod(shape):
         return _cut(text, MAX_WORDS) + ": too large to show"
     return _cut(text + ": " + _nested([_number(value, dtype) for value in values], shape))

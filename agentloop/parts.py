@@ -27,6 +27,7 @@ class Array(BaseModel):
     dtype: str
     strides: list[int] | None = None
     values: list[Any] | None = None  # flat; None where they are too many
+    constant: Any = None  # the one value of an array whose values are too many
     worst: list[Worst] | None = None
 
 

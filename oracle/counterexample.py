@@ -102,16 +102,16 @@ def _sides(trial: Trial) -> dict[str, Any]:
 
 
 def shown_inputs(inputs: Inputs) -> dict[str, Any]:
-    """Each input as {"shape", "dtype", "strides", "values"}; values null where there are too many to show."""
-    return {
-        tensor.name: {
-            "shape": list(tensor.shape),
-            "dtype": tensor.dtype,
-            "strides": list(tensor.strides),
-            "values": _values(tensor.values()),
-        }
-        for tensor in inputs.tensors
-    }
+    """Each input as {"shape", "dtype", "strides", "values"}; values null where there are too many to show, with "constant"
+    then where all are one number."""
+    shown = {}
+    for tensor in inputs.tensors:
+        values = tensor.values()
+        array = {"shape": list(tensor.shape), "dtype": tensor.dtype, "strides": list(tensor.strides)}
+        shown[tensor.name] = array | {"values": _values(values)}
+        if values.size > VALUES_SHOWN and (values == values.flat[0]).all():
+            shown[tensor.name]["constant"] = plain(values.flat[0])
+    return shown
 
 
 def shown_outputs(trial: Trial, side: str) -> list[Mapping[str, Any]]:

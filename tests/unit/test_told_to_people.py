@@ -38,6 +38,8 @@ def test_a_counterexample_is_told_in_words() -> None:
         "errors: 1 of 2000 elements beyond the tolerance",
         "pattern: only the last block is wrong",
     ]
+    alike = {"x": {"shape": [1, 2000], "dtype": "float32", "strides": [2000, 1], "values": None, "constant": 0.0}}
+    assert "input: x float32 [1, 2000]: every element is 0" in list(counterexample_lines(EXAMPLE | {"inputs": alike}))
     shrunk = EXAMPLE | {"case": {**EXAMPLE["case"], "values": {"x": [0.5, "nan"]}}}  # type: ignore[dict-item]
     assert "values shrunk" in next(counterexample_lines(shrunk))
     assert next(counterexample_lines({"case": {}})).startswith("case: ")

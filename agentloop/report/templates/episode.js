@@ -95,6 +95,8 @@ function errorWords(stats) {
 /** "float32 (2, 3) [[1, 2, 3], [4, 5, 6]]"; an array too large to show by its shape alone. */
 function arrayText(array) {
   const shape = `${array.dtype} (${array.shape.join(", ")}${array.shape.length === 1 ? "," : ""})`;
+  const constant = array.constant ?? null;
+  if (!array.values && constant !== null) return `${shape} every element ${constant}`;
   return array.values ? `${shape} ${nested(array.values, array.shape)}` : `${shape} …`;
 }
 
