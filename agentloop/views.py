@@ -36,19 +36,8 @@ VALUE_WORDS: tuple[tuple[frozenset[str], str], ...] = (
         "rows with a large mean, a wide spread or one outlier, and long sums of one sign",
     ),
     (
-        frozenset(
-            {
-                "zeros",
-                "signed_zeros",
-                "equal",
-                "constant_rows",
-                "negative",
-                "far_negative",
-                "sorted_rows",
-                "sorted",
-                "ties",
-            }
-        ),
+        frozenset({"zeros", "signed_zeros", "equal", "constant_rows", "negative", "far_negative"})
+        | frozenset({"sorted_rows", "sorted", "ties"}),
         "all zero, all equal, all negative, sorted, with ties",
     ),
     (

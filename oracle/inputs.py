@@ -101,7 +101,7 @@ def renewed(inputs: Inputs, offset: int) -> Inputs:
     def renew(buffer: TensorBuffer) -> TensorBuffer:
         values = np.roll(buffer.values().reshape(-1), -offset).reshape(buffer.shape)
         if buffer.dtype in FLOATS:
-            wide = NUMPY["float64" if buffer.dtype == "float64" else "float32"]
+            wide = np.promote_types(values.dtype, np.float32)
             values = (values.astype(wide) * wide.type(shrunk(offset))).astype(values.dtype)
         return layouts.place(buffer.name, buffer.dtype, values, "contiguous")
 

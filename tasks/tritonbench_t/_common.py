@@ -68,6 +68,17 @@ PROMOTED = (Output(dtype="promote"),)
 NONFINITE = ("nonfinite", "one_nan", "one_inf")
 ELEMENTWISE = ("normal", "large", *NONFINITE, "small", "uniform_1e3", "tiny", "negative", "zeros", "signed_zeros")
 ROWWISE = ("normal", "large", *NONFINITE, "outlier", "constant_rows", "zeros", "tiny", "far_negative", "small", "equal")
+EXTREMES = (
+    "normal",
+    "ties",
+    "far_negative",
+    *NONFINITE,
+    "infinite_rows",
+    "sorted",
+    "outlier",
+    "constant_rows",
+    "large",
+)
 PRODUCTS = ("normal", *NONFINITE, "half_sum", "outlier", "overflow_f16", "small", "large", "tiny", "zeros", "equal")
 LAYOUTS = ("transposed", "sliced", "strided", "offset", "expanded")
 

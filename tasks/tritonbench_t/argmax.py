@@ -4,7 +4,7 @@ import torch
 
 from oracle.schema import Keyword, Output, Task
 
-from ._common import DIMS, KEEPDIM, LANES, LAYOUTS, NONFINITE, ROWS, RULES, STRIDES, row_forms
+from ._common import DIMS, EXTREMES, KEEPDIM, LANES, LAYOUTS, ROWS, RULES, STRIDES, row_forms
 
 
 def argmax(input, dim, keepdim=False):
@@ -33,17 +33,7 @@ NaN counts as the maximum; infinities count as numbers.""",
     keywords=(Keyword("dim", 1, (None, -1, 0, -2), required=True, positional=True), KEEPDIM),
     outputs=(Output(dtype="int64", index="value"),),
     pointed=pointed,
-    regimes=(
-        "normal",
-        "ties",
-        "far_negative",
-        *NONFINITE,
-        "infinite_rows",
-        "sorted",
-        "outlier",
-        "constant_rows",
-        "large",
-    ),
+    regimes=EXTREMES,
     layouts=LAYOUTS,
     reduces="N",
     hazards=(

@@ -4,7 +4,7 @@ import torch
 
 from oracle.schema import Output, Task
 
-from ._common import DIM, DIMS, KEEPDIM, LANES, LAYOUTS, NONFINITE, ROWS, RULES, STRIDES, row_forms
+from ._common import DIM, DIMS, EXTREMES, KEEPDIM, LANES, LAYOUTS, ROWS, RULES, STRIDES, row_forms
 
 
 def max(input, dim, keepdim=False):
@@ -26,17 +26,7 @@ The result is exact. NaN counts as the maximum; infinities count as numbers.""",
     reference=max,
     keywords=(DIM, KEEPDIM),
     outputs=(Output("values"), Output("indices", dtype="int64", index="first")),
-    regimes=(
-        "normal",
-        "ties",
-        "far_negative",
-        *NONFINITE,
-        "infinite_rows",
-        "sorted",
-        "outlier",
-        "constant_rows",
-        "large",
-    ),
+    regimes=EXTREMES,
     layouts=LAYOUTS,
     reduces="N",
     hazards=(
