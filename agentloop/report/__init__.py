@@ -11,9 +11,11 @@ from agentloop.scoring import load_attempts, summarize
 
 
 def write(run: Path, html: Path | None = None) -> tuple[dict[str, Any], Path]:
-    """Compute a run's figures and write `summary.json` and the page; returns the figures and the page's path."""
+    """Compute a run's figures and write `summary.json` and the page into it, or the page alone to `html`; returns the
+    figures and the page's path."""
     summary = summarize(run)
-    write_json(run / "summary.json", summary)
+    if html is None:
+        write_json(run / "summary.json", summary)
     page = html or run / "report.html"
     write_whole(page, render_page(run, summary, load_attempts(run)).encode())
     return summary, page

@@ -198,6 +198,39 @@ def test_a_page_is_no_folder(folder: Path, place: str, capsys: pytest.CaptureFix
     assert "--html" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("place", ["/proc/page.html", "/dev/null/page.html"])
+def test_a_page_has_a_place_that_can_be_written(folder: Path, place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("report", str(folder), "--html", place) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"--html {place}: cannot write" in line
+
+
+def test_a_page_in_no_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("report", str(folder), "--html", str(tmp_path / "none" / "page.html")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "there is no folder" in line
+
+
+def test_a_page_elsewhere_leaves_the_run_as_it_is(folder: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main("report", str(folder), "--html", str(tmp_path / "page.html")) == 0
+    assert (tmp_path / "page.html").stat().st_size
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_run_that_cannot_be_written_is_reported_elsewhere(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder.chmod(0o555)
+    try:
+        assert main("report", str(folder)) == 2
+        assert "--html FILE" in capsys.readouterr().err
+        assert main("report", str(folder), "--html", str(tmp_path / "page.html")) == 0
+    finally:
+        folder.chmod(0o755)
+
+
 def test_a_token_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main("replay", f" {tmp_path / 'x.json'} ", "k.py") == 2
     assert "No such file" in capsys.readouterr().err
