@@ -110,7 +110,8 @@ def _follow(stream: Stream, most: int, cost: Cost) -> np.ndarray:
 
 def against_independent(arm: ByTask, found: Mapping[str, Sequence[Stream]], rounds: int) -> dict[str, Any]:
     """Per round of an arm: what it reached and what independent samples reach for as many requests, and as many tokens;
-    the difference is paired over tasks. `equal_tokens` is None where an endpoint did not tell its tokens."""
+    the difference is paired over tasks, None where fewer samples were asked than that takes. `equal_tokens` is None where
+    an endpoint did not tell its tokens."""
     both = [task for task in arm if task in found]
     arm, found = {task: arm[task] for task in both}, {task: found[task] for task in both}
     attempts = [a for group in arm.values() for episode in group for a in episode]
@@ -138,7 +139,7 @@ def _row(arm: ByTask, baseline: Curve, round_: int, cost: Cost) -> dict[str, Any
         "spent": spend,
         "arm": float(np.mean(list(reached.values()))),
         "independent": mean_over_tasks(list(solved.values())).to_json(),
-        "difference": mean_difference([reached[task] - solved[task] for task in arm]).to_json(),
+        "difference": None if short else mean_difference([reached[task] - solved[task] for task in arm]).to_json(),
         "ran_out": ran_out,
         "short": short,
     }

@@ -189,7 +189,7 @@ def independent_table(repair: dict[str, Any]) -> Table:
                     _number(row["spent"], 1 if unit == "answers" else 0),
                     f"{100 * row['arm']:.0f}%",
                     percent(row["independent"]) + (" (fewer were asked)" if row["short"] else ""),
-                    points(row["difference"]),
+                    points(row["difference"]) if row["difference"] else "not comparable",
                 )
     return table
 

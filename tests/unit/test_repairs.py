@@ -93,7 +93,7 @@ def independent(found: dict, at: str, round_: int) -> dict:
     row = found[ARM]["independent"][at][round_]
     return {key: row[key] for key in ("spent", "arm", "short", "ran_out")} | {
         "independent": row["independent"]["value"],
-        "difference": row["difference"]["value"],
+        "difference": row["difference"] and row["difference"]["value"],
     }
 
 
@@ -132,7 +132,7 @@ def test_an_episode_goes_on_with_the_next_samples_answers_and_says_where_they_en
     assert [row["short"] for row in rows] == [False, False, True]
     never = repair(all_of(*(episode("---", task=t, sample=s) for t in "ab" for s in (0, 1))))
     assert independent(never, "equal_requests", 2) == {
-        "spent": 3, "arm": 0, "short": True, "ran_out": 0, "independent": 0, "difference": 0,
+        "spent": 3, "arm": 0, "short": True, "ran_out": 0, "independent": 0, "difference": None,
     }  # fmt: skip
 
 
