@@ -44,8 +44,8 @@ class Size:
     domains: tuple[str, ...]
 
 
-QUICK = Size(seeds=1, others=0, cases=10, mutants=3, domains=("full",))
-FULL = Size(seeds=20, others=3, cases=100, mutants=40, domains=("core", "full"))
+QUICK = Size(seeds=1, others=0, cases=10, mutants=1, domains=("full",))
+FULL = Size(seeds=20, others=3, cases=100, mutants=20, domains=("core", "full"))
 
 
 def register(app: typer.Typer) -> None:

@@ -92,7 +92,7 @@ def install() -> None:
     compiling.install()
     triton.compiler.compile = _noted
     JITFunction.run = _recorded(JITFunction.run)
-    torch.use_deterministic_algorithms(True)
+    torch._C._set_deterministic_algorithms(True)  # the public setter imports the inductor: seconds
     torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
 
 
@@ -165,7 +165,7 @@ class Codes:
     def same(self, pairs: Iterable[tuple[Kernel, Kernel]]) -> bool:
         """Whether each right kernel and the other beside it are the same code: first all that Triton's IR tells, then the
         costly rest. A kernel that the compiler refuses is the same as none."""
-        unequal = {}
+        unequal: dict[tuple[str, str], tuple[Kernel, Kernel]] = {}
         for right, other in pairs:
             want, got = self._text(right), self._text(other)
             if want is None:
