@@ -77,12 +77,12 @@ def validate(
             raise UsageError(f"{option} must be at least 1, not {number}")
     size = QUICK if quick else FULL
     plan = _stages(size, seeds or size.seeds, chosen, HALVES[half])
+    if out is not None:
+        _refuse_unusable(out)
     tasks = load_tasks()
     digest = oracle_digest(tasks)
-    path = out or Path("runs") / f"validate-{'quick' if quick else 'full'}-{digest}.jsonl"
-    _refuse_unusable(path, given=out is not None)
     header = {"oracle": digest, "size": _plain(size), **versions()}
-    results = Results(path, header)
+    results = Results(out or _default_file(quick, digest), header)
     announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     started = time.monotonic()
@@ -119,19 +119,26 @@ def _refuse_options(chosen: list[str], parts: str, half: str, quick: bool, calib
         )
 
 
-def _refuse_unusable(path: Path, given: bool) -> None:
-    """Raises UsageError where results cannot be kept, before anything slow is started. Results go to runs/ if none is
-    given: one file per size and oracle, so that an interrupted measurement goes on and another oracle's is left alone."""
-    if path.is_dir():
-        raise UsageError(f"--out {path} is a folder: name the file of results")
-    if given and not path.parent.is_dir():
-        raise UsageError(f"--out {path}: {path.parent} is no folder; make it or name another file")
-    reason = unwritable(path.parent)
-    if not reason and path.exists() and not os.access(path, os.W_OK):
-        reason = f"cannot write {path}"
-    if reason:
+def _default_file(quick: bool, digest: str) -> Path:
+    """One file per size and oracle, so that an interrupted measurement goes on and another oracle's is left alone."""
+    path = Path("runs", f"validate-{'quick' if quick else 'full'}-{digest}.jsonl")
+    if reason := unwritable(path.parent):
         raise UsageError(f"{reason}; name a file of results that can be written with --out")
     path.parent.mkdir(exist_ok=True)
+    return path
+
+
+def _refuse_unusable(out: Path) -> None:
+    """Raises UsageError where results cannot be kept, before anything slow is started."""
+    if out.is_dir():
+        raise UsageError(f"--out {out} is a folder: name the file of results")
+    if not out.parent.is_dir():
+        raise UsageError(f"--out {out}: {out.parent} is no folder; make it or name another file")
+    reason = unwritable(out.parent)
+    if not reason and out.exists() and not os.access(out, os.W_OK):
+        reason = f"cannot write {out}"
+    if reason:
+        raise UsageError(f"--out {out}: {reason}; name a file that can be written")
 
 
 def _stages(size: Size, seeds: int, parts: list[str], halves: tuple[str, ...]) -> list[Stage]:

@@ -104,10 +104,11 @@ def _noted(source: Any, target: Any = None, options: Any = None, **_: Any) -> No
 
 def _recorded(run: Callable[..., Any]) -> Callable[..., Any]:
     def recorded(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
-        size = [int(n) for n in (grid(named) if callable(grid) else grid)]
+        bound = self.signature.bind(*args, **{name: kwargs[name] for name in kwargs if name in self.arg_names})
+        bound.apply_defaults()
+        size = [int(n) for n in (grid({**kwargs, **bound.arguments}) if callable(grid) else grid)]
         with torch._C.DisableTorchFunction():  # looking at a value is no read of the program's
-            values = {name: _recorder.value(value) for name, value in sorted(named.items())}
+            values = {name: _recorder.value(value) for name, value in bound.arguments.items()}
         _recorder.trace.launched.append([self.__name__, warmup, size, values])
         return run(self, *args, grid=grid, warmup=warmup, **kwargs)
 

@@ -53,11 +53,12 @@ def _compared(kernel: Kernel, digests: list[str], bench: Bench) -> dict[str, Any
         "mutants": {digest: sources[digest] for digest in digests},
         "calls": calls(task),
     }
-    return {"task": kernel.task, "kernel": kernel.name, "same": _child(kernel.name, order)}
+    return {"task": kernel.task, "kernel": kernel.name, "same": same_programs(kernel.name, order)}
 
 
-def _child(name: str, order: Mapping[str, Any]) -> dict[str, Any]:
-    """What a compiling process says; InfrastructureError where it fails or takes too long."""
+def same_programs(name: str, order: Mapping[str, Any]) -> dict[str, bool]:
+    """What a comparing process says of an order (see `oracle.validation.compile_child`); InfrastructureError where it fails
+    or takes too long."""
     with tempfile.TemporaryDirectory(prefix="agentloop-") as cache:
         environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
         environment |= {"TRITON_CACHE_DIR": cache, "TRITON_DISABLE_LINE_INFO": "1", "OMP_NUM_THREADS": "1"}
