@@ -98,7 +98,14 @@ def _mutation(half: str, figures: dict[str, Any], console: Console) -> None:
         f"mutants, {half} half: {figures['mutants']} sampled; excluded: {excluded}. adjusted: of those not equivalent; "
         "reported: undefined lanes or an order of programs, which is told and decides nothing",
         ("mutants",),
-        ("number", "operators", "killed, raw", "killed, adjusted", "failed or reported, raw", "…, adjusted"),
+        (
+            "number",
+            "operators",
+            "killed, raw",
+            "killed, adjusted",
+            "failed or reported, raw",
+            "failed or reported, adjusted",
+        ),
     )
     for title, name in (("that KernelBench's check passes", "headline"), ("all", "all")):
         score = figures[name]
