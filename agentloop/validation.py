@@ -37,20 +37,29 @@ class Results:
     """The file of results: a first line that says what they are results of, then one line per job."""
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
-        """Read what is there. Raises UsageError for results of something else."""
-        self._log = Log(path)
+        """Read what is there; nothing is changed before `open`. Raises UsageError for a file that is damaged, and for
+        results of something else."""
+        self._log, self._header = Log(path), header
         self._lock = threading.Lock()
-        first, *rest = self._log.records or [header]
-        different = sorted(name for name in {*header, *first} if header.get(name) != first.get(name))
-        if different:
-            raise UsageError(
-                f"--out {str(path)!r} holds results of another oracle or other settings ({', '.join(different)} differ); "
-                "remove that file or name another"
-            )
-        self.records: Records = {(record["part"], record["key"]): record for record in rest}
+        self._refuse_others()
+        self.records: Records = {(record["part"], record["key"]): record for record in self._log.records[1:]}
+
+    def open(self, backend: str) -> None:
+        """Begin the file, or go on with it. Raises UsageError for results on another backend."""
+        self._header |= {"backend": backend}
+        self._refuse_others()
         self._log.open()
         if not self._log.records:
-            self._log.append(header)
+            self._log.append(self._header)
+
+    def _refuse_others(self) -> None:
+        found = self._log.records[0] if self._log.records else self._header
+        different = sorted(name for name, value in self._header.items() if found.get(name) != value)
+        if different:
+            raise UsageError(
+                f"--out {str(self._log.path)!r} holds results of another oracle or other settings "
+                f"({', '.join(different)} differ); remove that file or name another"
+            )
 
     def add(self, job: Job, result: dict[str, Any], seconds: float) -> None:
         record = {"part": job.part, "key": job.key, "seconds": round(seconds, 3), **result}

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from agentloop.content import load_tasks
 from agentloop.errors import UsageError
-from agentloop.files import write_json
+from agentloop.files import unwritable, write_json
 from agentloop.machine import hardware, versions
 from agentloop.progress import announce
 from agentloop.report.validation import summarize
@@ -35,7 +35,7 @@ PARTS = ("paper", "strategies", "controls", "mutation", "proofs")
 @dataclass(frozen=True)
 class Size:
     """How much is measured. seeds: of the paper's corpus; others: seeds of the other right kernels; cases: per strategy,
-    kernel and dtype; mutants: per mutation operator and half; proof_cases: unseen cases a written proof is held against."""
+    kernel and dtype; mutants: per mutation operator and half."""
 
     seeds: int
     others: int
@@ -44,8 +44,8 @@ class Size:
     domains: tuple[str, ...]
 
 
-QUICK = Size(seeds=1, others=0, cases=10, mutants=3, domains=("full",))
-FULL = Size(seeds=20, others=3, cases=100, mutants=40, domains=("core", "full"))
+QUICK = Size(seeds=1, others=0, cases=10, mutants=1, domains=("full",))
+FULL = Size(seeds=20, others=3, cases=100, mutants=20, domains=("core", "full"))
 
 
 def register(app: typer.Typer) -> None:
@@ -58,7 +58,7 @@ def validate(
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Master seeds of the paper's corpus.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="F", help="File of single results, to go on from [runs/validate-….jsonl]."),
+        typer.Option(metavar="F", help="File of single results, to go on from; else one in runs/."),
     ] = None,
     parts: Annotated[str, typer.Option(metavar="NAMES", help=f"Of {', '.join(PARTS)}.")] = ",".join(PARTS[:-1]),
     half: Annotated[str, typer.Option(help=f"Which mutants: {', '.join(HALVES)}.")] = "both",
@@ -70,33 +70,31 @@ def validate(
     allow_unsafe: Annotated[bool, typer.Option(help="Run even where files and network cannot be blocked.")] = False,
 ) -> None:
     """Measure the oracle on its own corpus: the seed paper's table, published strategies, tolerances, mutants."""
-    chosen = [part for part in parts.split(",") if part]
-    if not set(chosen) <= set(PARTS) or not chosen:
-        raise UsageError(f"--parts must be of {', '.join(PARTS)}, comma-separated, not {parts!r}")
-    if half not in HALVES:
-        raise UsageError(f"--half must be one of {', '.join(HALVES)}, not {half!r}")
+    chosen = [part.strip() for part in parts.split(",") if part.strip()]
+    _refuse_options(chosen, parts, half, quick, calibrate)
     for option, number in (("--seeds", seeds), ("--workers", workers)):
         if number is not None and number < 1:
             raise UsageError(f"{option} must be at least 1, not {number}")
     size = QUICK if quick else FULL
     plan = _stages(size, seeds or size.seeds, chosen, HALVES[half])
+    if out is not None:
+        _refuse_unusable(out)
     tasks = load_tasks()
+    digest = oracle_digest(tasks)
+    header = {"oracle": digest, "size": _plain(size), **versions()}
+    results = Results(out or _default_file(quick, digest), header)
     announce(f"starting the judge, backend {backend}")
     engine = open_backend(backend, allow_unsafe=allow_unsafe)
     started = time.monotonic()
     try:
-        digest = oracle_digest(tasks)
-        header = {"oracle": digest, "backend": engine.name, "size": _plain(size), **versions()}
-        results = Results(out or _default_file(quick, digest), header)
-        try:
-            records = run_stages(
-                Bench(engine, tasks), plan, results, workers or len(os.sched_getaffinity(0)), _progress(as_json)
-            )
-        finally:
-            results.close()
+        results.open(engine.name)
+        side_by_side = workers or len(os.sched_getaffinity(0))
+        records = run_stages(Bench(engine, tasks), plan, results, side_by_side, _progress(as_json))
     finally:
+        results.close()
         engine.close()
-    summary = {**header, "hardware": hardware(), "half": half, **summarize(records)}
+    about = {"backend": engine.name, **header, "hardware": hardware(), "half": half}
+    summary = {**about, **summarize(records)}
     summary["seconds"]["wall"] = round(time.monotonic() - started, 1)
     if calibrate and "calibration" in summary:
         write_json(CALIBRATED_FILE, _calibration(records))
@@ -106,11 +104,41 @@ def validate(
         print_validation(summary, Console())
 
 
+def _refuse_options(chosen: list[str], parts: str, half: str, quick: bool, calibrate: bool) -> None:
+    """Raises UsageError for values that are none, and for those that would measure or keep nothing."""
+    if not set(chosen) <= set(PARTS) or not chosen:
+        raise UsageError(f"--parts must be of {', '.join(PARTS)}, comma-separated, not {parts!r}")
+    if half not in HALVES:
+        raise UsageError(f"--half must be one of {', '.join(HALVES)}, not {half!r}")
+    if quick and chosen == ["controls"]:
+        raise UsageError("--parts controls: --quick measures none of them; leave --quick out or name another part")
+    if calibrate and (quick or "strategies" not in chosen):
+        raise UsageError(
+            "--calibrate keeps figures of all right kernels, which part strategies measures in full: "
+            "name it in --parts and leave --quick out"
+        )
+
+
 def _default_file(quick: bool, digest: str) -> Path:
     """One file per size and oracle, so that an interrupted measurement goes on and another oracle's is left alone."""
-    folder = Path("runs")
-    folder.mkdir(exist_ok=True)
-    return folder / f"validate-{'quick' if quick else 'full'}-{digest}.jsonl"
+    path = Path("runs", f"validate-{'quick' if quick else 'full'}-{digest}.jsonl")
+    if reason := unwritable(path.parent):
+        raise UsageError(f"{reason}; name a file of results that can be written with --out")
+    path.parent.mkdir(exist_ok=True)
+    return path
+
+
+def _refuse_unusable(out: Path) -> None:
+    """Raises UsageError where results cannot be kept, before anything slow is started."""
+    if out.is_dir():
+        raise UsageError(f"--out {out} is a folder: name the file of results")
+    if not out.parent.is_dir():
+        raise UsageError(f"--out {out}: {out.parent} is no folder; make it or name another file")
+    reason = unwritable(out.parent)
+    if not reason and out.exists() and not os.access(out, os.W_OK):
+        reason = f"cannot write {out}"
+    if reason:
+        raise UsageError(f"--out {out}: {reason}; name a file that can be written")
 
 
 def _stages(size: Size, seeds: int, parts: list[str], halves: tuple[str, ...]) -> list[Stage]:

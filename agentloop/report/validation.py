@@ -16,6 +16,7 @@ from oracle.validation import calibration, compiled, equivalence, mutation, stra
 from oracle.verdict import FAIL, PASS
 
 PUBLISHED_CASES = 30  # per operator and dtype in the seed paper
+SAME_CODE = "makes the same launches of the same code on every case of the default portfolio"
 EQUIVALENT = ("same code", "proof")  # fates of mutants that are not wrong
 CLAIM = "pass"  # the seed paper's "benchmark verdict" of every entry: a constant in its corpus, never measured
 
@@ -36,9 +37,9 @@ def summarize(records: Records) -> dict[str, Any]:
     if parts[calibration.PART]:
         summary["calibration"] = calibration.figures(parts[calibration.PART])["atol"]
     if parts[mutation.PART]:
-        code = compiled.verdicts(parts[compiled.PART])
+        same = compiled.same(parts[compiled.PART])
         summary["mutation"] = {
-            half: mutation_figures([r for r in parts[mutation.PART] if r["half"] == half], code)
+            half: mutation_figures([r for r in parts[mutation.PART] if r["half"] == half], same)
             for half in sorted({record["half"] for record in parts[mutation.PART]}, reverse=True)
         }
     if parts[equivalence.PART]:
@@ -155,22 +156,16 @@ def _policy(bugs: list[Row], controls: list[Row], name: str) -> Row:
 # --- mutants --------------------------------------------------------------------------------------------------------
 
 
-def mutation_figures(rows: list[Row], code: Mapping[str, Row]) -> Row:
+def mutation_figures(rows: list[Row], same: Mapping[str, bool]) -> Row:
     """Of one half: what is excluded and why; then, over the mutants that KernelBench's check passes and over all, what
-    the oracle kills, raw and adjusted, and every survivor with what is known of it; then what each naive check kills."""
-    for row in rows:
-        row["refused"] = code.get(row["key"], {}).get("refused")
-    reasons = Counter(
-        "raises on the base case" if row["excluded"] else "does not compile"
-        for row in rows
-        if row["excluded"] or _refused(row)
-    )
-    counted = [row for row in rows if not row["excluded"] and not _refused(row)]
-    fates = {row["key"]: fate(row, code) for row in counted}
+    the oracle kills, what it fails or reports, and every survivor with what is known of it; then what each naive check
+    kills. `same`: which survivors compile to the same code."""
+    counted = [row for row in rows if not row["excluded"]]
+    fates = {row["key"]: fate(row, same) for row in counted}
     real = [row for row in counted if fates[row["key"]] not in EQUIVALENT]
     return {
         "mutants": len(rows),
-        "excluded": dict(reasons),
+        "excluded": dict(Counter(row["excluded"] for row in rows if row["excluded"])),
         "headline": _score([row for row in counted if mutation.headline(row)], fates),
         "all": _score(counted, fates),
         "naive": {name: {"killed": _kills(counted, name), "killed_of_wrong": _kills(real, name)} for name in PROFILES},
@@ -181,41 +176,37 @@ def _kills(rows: Iterable[Row], profile: str) -> Row:
     return _share([row for row in rows if profile in row["naive"]], lambda row: row["naive"][profile] == FAIL)
 
 
-def fate(row: Row, code: Mapping[str, Row]) -> str:
-    """killed; or of a survivor: `same code` (compiles to the same), `proof` (proof and 1,000 equal cases), `portability`
-    (reported there as undefined lanes or an order of programs, which is not a fail), `unjudged`, or `survived`. Only the
-    first two are taken for equivalent."""
+def fate(row: Row, same: Mapping[str, bool]) -> str:
+    """killed; or of a survivor: `same code` (compiles to the same), `proof` (proof and 1,000 equal cases), `reported`
+    (in tier `portability`, as undefined lanes or an order of programs, which is not a fail), `unjudged`, or `survived`.
+    Only the first two are taken for equivalent."""
     if row["status"] == FAIL:
         return "killed"
-    if code.get(row["key"], {}).get("same"):
+    if same.get(row["key"]):
         return "same code"
     if equivalence.proven(row["key"]):
         return "proof"
     if row["status"] != PASS:
         return "unjudged"
-    return "portability" if row["portability"] == FAIL else "survived"
-
-
-def _refused(row: Row) -> bool:
-    return bool(row["refused"]) or row["kind"] == "compile_error"
+    return "reported" if row["portability"] == FAIL else "survived"
 
 
 def _score(rows: list[Row], fates: Mapping[str, str]) -> Row:
-    counts = Counter(fates[row["key"]] for row in rows)
+    """Two shares, raw and adjusted (of those not equivalent): killed, which is failed by a tier that decides, and failed or
+    reported, which takes in what tier `portability` tells and a headline leaves out."""
     wrong = [row for row in rows if fates[row["key"]] not in EQUIVALENT]
-    columns = ("key", "task", "kernel", "operator", "line", "description", "status", "portability")
+
+    def shares(holds: Callable[[Row], bool]) -> Row:
+        return {"raw": _share(rows, holds), "adjusted": _share(wrong, holds)}
+
     return {
         "mutants": len(rows),
         "operators": len({row["task"].partition("/")[2] for row in rows}),
         "mutation_operators": len({row["operator"] for row in rows}),
-        "fates": dict(counts),
-        "raw": _share(rows, lambda row: fates[row["key"]] == "killed"),
-        "adjusted": _share(wrong, lambda row: fates[row["key"]] == "killed"),
-        "survivors": [
-            {name: row[name] for name in columns} | {"fate": fates[row["key"]], "why": _why(row["key"])}
-            for row in rows
-            if fates[row["key"]] != "killed"
-        ],
+        "fates": dict(Counter(fates[row["key"]] for row in rows)),
+        "killed": shares(lambda row: row["status"] == FAIL),
+        "failed_or_reported": shares(lambda row: FAIL in (row["status"], row["portability"])),
+        "survivors": [_survivor(row, fates[row["key"]]) for row in rows if row["status"] != FAIL],
         "killed_by": {
             "tier": dict(Counter(row["tier"] for row in rows if row["status"] == FAIL)),
             "kind": dict(Counter(row["kind"] for row in rows if row["status"] == FAIL)),
@@ -223,9 +214,16 @@ def _score(rows: list[Row], fates: Mapping[str, str]) -> Row:
     }
 
 
-def _why(digest: str) -> str | None:
-    proof = equivalence.proofs().get(digest)
-    return proof.text if proof else None
+def _survivor(row: Row, fate: str) -> Row:
+    """What is known of one: `why` it is equivalent, or what was reported."""
+    columns = ("key", "task", "kernel", "operator", "line", "description", "status", "portability")
+    proof = equivalence.proofs().get(row["key"])
+    why = SAME_CODE if fate == "same code" else proof.text if proof else row["message"] or None
+    return {name: row[name] for name in columns} | {
+        "fate": fate,
+        "why": why,
+        "naive_pass": mutation.headline(row),
+    }
 
 
 def _share(rows: Iterable[Row], holds: Callable[[Row], bool]) -> Row:

@@ -11,6 +11,8 @@ from rich.table import Table
 from oracle.naive import PROFILES
 from oracle.tolerance import RULES
 
+SHORT = 160  # characters of a proof that are printed; --json has all
+
 
 def print_validation(summary: dict[str, Any], console: Console) -> None:
     """Everything that was measured; shares with 95% intervals, operators as the unit."""
@@ -93,13 +95,21 @@ def _strategies(rows: dict[str, Any], console: Console) -> None:
 def _mutation(half: str, figures: dict[str, Any], console: Console) -> None:
     excluded = ", ".join(f"{n} {why}" for why, n in figures["excluded"].items()) or "none"
     table = _table(
-        f"mutants, {half} half: {figures['mutants']} sampled; excluded: {excluded}",
+        f"mutants, {half} half: {figures['mutants']} sampled; excluded: {excluded}. adjusted: of those not equivalent; "
+        "reported: undefined lanes or an order of programs, which is told and decides nothing",
         ("mutants",),
-        ("number", "operators", "killed, raw", "killed, adjusted"),
+        (
+            "number",
+            "operators",
+            "killed, raw",
+            "killed, adjusted",
+            "failed or reported, raw",
+            "failed or reported, adjusted",
+        ),
     )
     for title, name in (("that KernelBench's check passes", "headline"), ("all", "all")):
         score = figures[name]
-        shares = percent(score["raw"]), percent(score["adjusted"])
+        shares = [percent(score[what][of]) for what in ("killed", "failed_or_reported") for of in ("raw", "adjusted")]
         table.add_row(title, str(score["mutants"]), str(score["operators"]), *shares)
     console.print(table)
     naive = _table("what naive checks kill of the same mutants", ("check",), ("of all", "of those not equivalent"))
@@ -107,11 +117,27 @@ def _mutation(half: str, figures: dict[str, Any], console: Console) -> None:
         naive.add_row(name, percent(found["killed"]), percent(found["killed_of_wrong"]))
     console.print(naive)
     fates = ", ".join(f"{n} {fate}" for fate, n in figures["headline"]["fates"].items())
-    console.print(f"of those that KernelBench's check passes: {fates}")
-    for row in figures["headline"]["survivors"]:
-        if row["fate"] in ("survived", "unjudged"):
+    console.print(f"of those that KernelBench's check passes: {fates or 'none'}")
+    _survivors(figures["all"]["survivors"], console)
+
+
+def _survivors(rows: list[dict[str, Any]], console: Console) -> None:
+    """Every mutant that the oracle does not fail, its fate, and what is known of it in short."""
+    for passed, title in ((True, "survivors among them"), (False, "survivors that KernelBench's check fails")):
+        chosen = sorted((row for row in rows if row["naive_pass"] is passed), key=lambda row: row["fate"])
+        if chosen:
+            console.print(f"{title}:")
+        for row in chosen:
             place = f"{row['task']} {row['kernel']}:{row['line']} {row['operator']}"
-            console.print(f"  {row['fate']} {row['key']} {place}: {row['description']}", markup=False, soft_wrap=True)
+            line = f"  {row['fate']} {row['key']} {place}: {row['description']}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            if row["why"]:
+                console.print(f"    {_short(row['why'])}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
 
 
 def percent(estimate: dict[str, Any]) -> str:

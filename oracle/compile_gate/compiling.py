@@ -103,29 +103,47 @@ def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
     return launches.Compiled(self, kwargs)
 
 
+class Lowering:
+    """One kernel, for given types, constants and options, on its way through the compiler's stages."""
+
+    def __init__(self, source: Any, target: Any, options: dict[str, Any]) -> None:
+        """Not begun: the stages start with the first `to`. Raises what Triton raises for options that it refuses."""
+        self._source, self._target = source, target
+        self._backend = triton.compiler.make_backend(target)
+        self.options = self._backend.parse_options({**options, "ptx_version": options.get("ptx_version") or PTX})
+        self.metadata: dict[str, Any] = {"target": target, **vars(self.options)}
+        self.module: Any = None
+        self.stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+
+    def to(self, stage: str) -> Any:
+        """The module after one more stage: "ttir" first, then "ttgir", "llir", "ptx". Raises what Triton raises."""
+        if self.module is None:
+            self.module = self._parsed()
+        self.module = self.stages[stage](self.module, self.metadata)
+        return self.module
+
+    def _parsed(self) -> Any:
+        self._backend.add_stages(self.stages, self.options, self._source.language)
+        context = ir.context()
+        ir.load_dialects(context)
+        self._backend.load_dialects(context)
+        kinds = self._backend.get_codegen_implementation(self.options), self._backend.get_module_map()
+        return self._source.make_ir(self._target, self.options, *kinds, context)
+
+
 def compiled(source: Any, target: Any = None, options: Any = None, **_: Any) -> Any:
     """Replaces `triton.compiler.compile`: to Triton's IR, and on where shared memory may run out."""
-    backend = triton.compiler.make_backend(target)
-    chosen = backend.parse_options({**options, "ptx_version": options.get("ptx_version") or PTX})
+    kernel = Lowering(source, target, options)
     constants = {place: getattr(value, "cache_key", repr(value)) for place, value in source.constants.items()}
-    key = (source.fn, str(source.signature), str(sorted(constants.items())), str(chosen))
+    key = (source.fn, str(source.signature), str(sorted(constants.items())), str(kernel.options))
     if key in _seen:
         return None
-    stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
-    backend.add_stages(stages, chosen, source.language)
-    context = ir.context()
-    ir.load_dialects(context)
-    backend.load_dialects(context)
-    kinds = backend.get_codegen_implementation(chosen), backend.get_module_map()
-    metadata = {"target": target, **vars(chosen)}
-    module = stages["ttir"](source.make_ir(target, chosen, *kinds, context), metadata)
-    kernel, tile = (source.fn, str(chosen)), largest_tile(str(module))
-    if tile * max(1, chosen.num_stages) > driver.SHARED_MEMORY and tile > _lowered.get(kernel, 0):
-        module = stages["ttgir"](module, metadata)
-        shared = shared_memory(lambda: stages["llir"](module, metadata), module)
+    group, tile = (source.fn, str(kernel.options)), largest_tile(str(kernel.to("ttir")))
+    if tile * max(1, kernel.options.num_stages) > driver.SHARED_MEMORY and tile > _lowered.get(group, 0):
+        shared = shared_memory(lambda: kernel.to("llir"), kernel.to("ttgir"))
         if shared > driver.SHARED_MEMORY:
             raise OutOfResources(shared, driver.SHARED_MEMORY, "shared memory")
-        _lowered[kernel] = tile
+        _lowered[group] = tile
     _seen.add(key)
     return None
 

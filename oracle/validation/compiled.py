@@ -1,4 +1,4 @@
-"""Which mutants the compiler refuses, and which of those that the oracle misses compile to the same code.
+"""Which of the mutants that the oracle misses compile to the same code as their originals.
 
 One process per kernel file (`oracle.validation.compile_child`) compiles for sm_90, on any machine. A mutant is the same
 program if on every case of the default portfolio it makes the same launches of the same code with the same arguments.
@@ -24,7 +24,7 @@ from oracle.inputs import Inputs, build
 from oracle.portfolio import portfolio
 from oracle.schema import Task
 from oracle.validation.bench import Bench, Job
-from oracle.validation.mutation import headline, missed
+from oracle.validation.mutation import missed
 from oracle.worker.protocol import Argument, TensorBuffer
 
 PART = "compiled"
@@ -33,39 +33,32 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def jobs(mutated: Mapping[str, Mapping[str, Any]]) -> list[Job]:
-    """One job per kernel file with mutants that the naive check passes or the oracle misses; `mutated`: the records of
-    `oracle.validation.mutation` by digest."""
+    """One job per kernel file with mutants that the oracle misses; `mutated`: the records of `oracle.validation.mutation`
+    by digest."""
     wanted: dict[str, list[str]] = defaultdict(list)
     for digest, record in mutated.items():
-        if headline(record) or missed(record):
+        if missed(record):
             wanted[f"{record['task']} {record['kernel']}"].append(digest)
     known = {f"{kernel.task} {kernel.name}": kernel for kernel in kernels()}
-    return [
-        Job(PART, name, partial(_compiled, known[name], digests, [d for d in digests if missed(mutated[d])]))
-        for name, digests in sorted(wanted.items())
-    ]
+    return [Job(PART, name, partial(_compared, known[name], digests)) for name, digests in sorted(wanted.items())]
 
 
-def _compiled(kernel: Kernel, digests: list[str], survivors: list[str], bench: Bench) -> dict[str, Any]:
-    """ "mutants": {digest: {"refused", "same"}} of one kernel file."""
+def _compared(kernel: Kernel, digests: list[str], bench: Bench) -> dict[str, Any]:
+    """ "same": {digest: whether it is the same program} of one kernel file."""
     task = bench.tasks[kernel.task]
     sources = {mutant.digest: mutant.source for mutant in mutants(kernel.source)}
-    found: dict[str, Any] = {}
-    for names, compare in ((digests, False), (survivors, True)):
-        if names:
-            order = {
-                "entry": task.entry,
-                "original": kernel.source,
-                "mutants": {name: sources[name] for name in names},
-                "calls": calls(task) if compare else calls(task)[:1],
-                "compare": compare,
-            }
-            found |= _child(kernel.name, order)
-    return {"task": kernel.task, "kernel": kernel.name, "mutants": found}
+    order = {
+        "entry": task.entry,
+        "original": kernel.source,
+        "mutants": {digest: sources[digest] for digest in digests},
+        "calls": calls(task),
+    }
+    return {"task": kernel.task, "kernel": kernel.name, "same": same_programs(kernel.name, order)}
 
 
-def _child(name: str, order: Mapping[str, Any]) -> dict[str, Any]:
-    """What a compiling process says; InfrastructureError where it fails or takes too long."""
+def same_programs(name: str, order: Mapping[str, Any]) -> dict[str, bool]:
+    """What a comparing process says of an order (see `oracle.validation.compile_child`); InfrastructureError where it fails
+    or takes too long."""
     with tempfile.TemporaryDirectory(prefix="agentloop-") as cache:
         environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
         environment |= {"TRITON_CACHE_DIR": cache, "TRITON_DISABLE_LINE_INFO": "1", "OMP_NUM_THREADS": "1"}
@@ -121,6 +114,6 @@ def _described(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def verdicts(records: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """{"refused", "same"} by digest, from this part's records."""
-    return {digest: found for record in records for digest, found in record["mutants"].items()}
+def same(records: Iterable[Mapping[str, Any]]) -> dict[str, bool]:
+    """Whether it is the same program, by digest, from this part's records."""
+    return {digest: found for record in records for digest, found in record["same"].items()}

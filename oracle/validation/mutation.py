@@ -1,7 +1,7 @@
 """Mutants of right kernels under the oracle and the naive checks: which of them does each let pass?
 
 Mutants that raise on the base case are excluded, for any check sees those; so are mutants that the compiler refuses
-(`oracle.validation.compiled`). Mutants fall by the digest of their text into a half to tune the oracle on and a half to
+(`oracle.compile_gate`). Mutants fall by the digest of their text into a half to tune the oracle on and a half to
 score it with.
 """
 
@@ -14,10 +14,13 @@ from typing import Any
 
 from oracle.corpus import CONTROL, Kernel, kernels
 from oracle.corpus.mutate import OPERATORS, Mutant, mutants
+from oracle.inputs import build
+from oracle.portfolio import portfolio
 from oracle.validation.bench import Bench, Job
-from oracle.verdict import FAIL, PASS
+from oracle.verdict import FAIL, PASS, Verdict
 
 PART = "mutation"
+RAISES, REFUSED = "raises on the base case", "does not compile"  # why a mutant does not count
 
 
 def sample(half: str, count: int | None) -> list[tuple[Kernel, Mutant]]:
@@ -47,7 +50,7 @@ def _judged(kernel: Kernel, mutant: Mutant, bench: Bench) -> dict[str, Any]:
         "half": mutant.half,
         "line": mutant.line,
         "description": mutant.description,
-        "excluded": f"raises on the base case: {base.kind}" if base is not None and base.loud else None,
+        "excluded": RAISES if base is not None and base.loud else _refusal(bench, kernel, mutant, verdict),
         "status": verdict.status,
         "portability": verdict.tiers.get("portability"),
         "kind": failure.kind if failure else None,
@@ -55,6 +58,17 @@ def _judged(kernel: Kernel, mutant: Mutant, bench: Bench) -> dict[str, Any]:
         "message": failure.message if failure else "; ".join(verdict.notes),
         "naive": {name: result.status for name, result in verdict.naive.items()},
     }
+
+
+def _refusal(bench: Bench, kernel: Kernel, mutant: Mutant, verdict: Verdict) -> str | None:
+    """REFUSED, or None. The judge asks the compiler about what passes; of the others it is asked here, on the base case."""
+    if verdict.failure is None:
+        return None
+    if verdict.failure.kind == "compile_error":
+        return REFUSED
+    task = bench.tasks[kernel.task]
+    with bench.runner(task.id, mutant.source) as runner:
+        return REFUSED if runner.ask_compiler(build(task, portfolio(task)[0])).refusal else None
 
 
 def missed(record: Mapping[str, Any]) -> bool:
