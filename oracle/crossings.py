@@ -36,6 +36,7 @@ class Crossings:
         self.layouts = [name for name in LAYOUTS if name in proposer.task.layouts]
 
     def all(self) -> None:
+        self.destinations()
         self.forms()
         self.regimes()
         self.keywords()
@@ -46,12 +47,26 @@ class Crossings:
         self.p.add(form, dims, dtype=self.dtype, **changed)
 
     def forms(self) -> None:
-        """Ways to call the operator whose result's dtype depends on the arguments'; the widest sizes at once."""
+        """Ways to call the operator in which the result's dtype may go astray; the widest sizes at once."""
         for form in self.p.task.forms[1:]:
-            if form.tier == "dtypes":
+            if form.tier == "dtypes" or self.number(form):
                 self.add(form)
         if self.turn == 0:
             self.add(dims=self.p.widest())
+
+    def number(self, form: Form) -> bool:
+        """True for a number in a tensor's place: the result must keep the other tensor's dtype."""
+        return any(
+            keyword.positional and keyword.default is None and keyword.name in form.keywords
+            for keyword in self.p.task.keywords
+        )
+
+    def destinations(self) -> None:
+        """A destination alone in a layout of its own: it must be written where it lies."""
+        for form in self.p.task.forms[1:]:
+            for tensor in form.tensors:
+                if self.layouts and tensor.values == "out":
+                    self.add(form, layout=f"{self.layouts[self.turn % len(self.layouts)]}:{tensor.name}")
 
     def regimes(self) -> None:
         """Values along rows of several blocks, then in an uncommon layout."""

@@ -94,7 +94,7 @@ SAME = "The result has input's shape and dtype."
 RULES = """Inputs may be contiguous or not, each in its own way: use their strides, or copy them first. They are not modified
 unless this is said here. Compute and accumulate in float32 or better whatever the dtype, and round once to the output
 dtype."""
-OUT = "out, if given, has the result's shape and dtype; it takes the result and is returned."
+OUT = "out, if given, has the result's shape and dtype, and strides of its own; it takes the result and is returned."
 INPLACE = "inplace=True writes the result into input (there called changed) and returns it."
 FOLLOWS = "Non-finite inputs follow PyTorch."
 OVERFLOW = "Elements whose terms overflow or underflow float32 on the way are not judged."
