@@ -17,6 +17,7 @@ from oracle.inputs import Inputs
 from oracle.worker.protocol import CRASHED, MEMORY, RETURNED, TIMEOUT, Backend, Call, Outcome, Session
 
 REFUSED, TROUBLE, UNSEEN = "compile_error", "compile_trouble", "compile_unseen"  # kinds of findings of its processes
+CAUGHT = "compile_caught"  # the same call launched a kernel that compiles after one that was refused
 SECONDS = 20.0  # for all calls of one candidate
 CONFIGURATIONS = 4  # autotune configurations compiled, at most
 
@@ -109,6 +110,8 @@ def _joined(answer: Answer, outcome: Outcome) -> Answer:
     found: dict[str, str] = {}
     for finding in outcome.findings:
         found.setdefault(finding.kind, finding.message)
+    if outcome.status == RETURNED and CAUGHT in found:
+        found[UNSEEN] = f"{found.pop(REFUSED)}; the candidate goes on without it, which did not run here"
     return Answer(
         refusal=answer.refusal or found.get(REFUSED, ""),
         absent=answer.absent or (outcome.message if outcome.error_kind == "unsupported" else ""),

@@ -26,7 +26,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
-from oracle.compile_gate import REFUSED, TROUBLE, UNSEEN
+from oracle.compile_gate import CAUGHT, REFUSED, TROUBLE, UNSEEN
 from oracle.errors import InfrastructureError
 from oracle.interpreter import cuda, driver, launches, redirect
 from oracle.interpreter.absent import absent_api
@@ -100,6 +100,8 @@ def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         else:
             current.find(REFUSED, f"kernel `{self.__name__}`: {reason}")
         raise
+    if any(kind == REFUSED for kind, _ in current.findings):
+        current.find(CAUGHT, f"kernel `{self.__name__}` compiles")
     return launches.Compiled(self, kwargs)
 
 

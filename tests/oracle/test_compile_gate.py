@@ -77,6 +77,14 @@ def test_launches_that_depend_on_what_kernels_compute_are_left_out(ask):
     assert ask("reads_input").refusal
 
 
+def test_a_refusal_that_the_candidate_catches_to_launch_another_kernel(ask):
+    answer = ask("goes_on_without")
+    assert answer.refusal == ""
+    assert answer.unseen.startswith("kernel `break_kernel`: ")
+    assert answer.unseen.endswith("the candidate goes on without it, which did not run here")
+    assert ask("gives_up").refusal.startswith("kernel `break_kernel`: ")
+
+
 def test_time_that_is_up_is_no_refusal_and_is_not_remembered(ask):
     answers = {}
     assert ask("right", seconds=0.0, answers=answers) == Answer(unseen="the time for compiling was used up")
