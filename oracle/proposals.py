@@ -18,7 +18,7 @@ from oracle.dtypes import FLOATS
 from oracle.inputs import build, of_tensor, same_json, tensor_dtype
 from oracle.rng import Draws
 from oracle.schema import Form, Task
-from oracle.tiers import base_case, tier_of, used_dims
+from oracle.tiers import base_case, entry_dims, tier_of, used_dims
 from oracle.values import REGIMES
 
 ELEMENTS = 80_000  # most elements over all tensors of a case where a dim is summed over: long sums must be seen, …
@@ -174,11 +174,19 @@ class Proposer:
         choices = [{**dims, self.main: size} for size in sorted(sizes, reverse=True) for dims in others]
         return next((dims for dims in choices if self.fits(self.form, {**self.base.dims, **dims}, LONG)), None)
 
+    def lengthens(self, form: Form) -> bool:
+        """Whether a form has an axis of the main dim that is of another length than any of the base form."""
+        found, known = (
+            {entry for tensor in f.tensors for entry in tensor.shape if isinstance(entry, str)}
+            for f in (form, self.form)
+        )
+        return any(self.main in entry_dims(entry) for entry in found - known)
+
     def widest(self, short: bool = False, most: int = MANY) -> dict[str, int]:
         """Every dim but the main one at its largest up to `most`: many rows, several tiles; the main one as long as fits,
         at most at base, or `short`: its largest small uneven size."""
-        dims = {name: self.task.dims[name] for name in self.used()}
-        dims = {name: max(n for n in (*d.values, d.base) if n <= most) for name, d in dims.items()}
+        used = {name: self.task.dims[name] for name in self.used()}
+        dims = {name: max(n for n in (*dim.values, dim.base) if n <= most) for name, dim in used.items()}
         main = self.task.dims[self.main]
         sizes = [main.base, *sorted((size for size in main.values if size < main.base), reverse=True)]
         sizes = [size for size in sizes if size_class(size) == "small"] if short else sizes
@@ -219,9 +227,8 @@ class Proposer:
         self.add(dims=self.mixed(self.form))
         if longest := self.long():
             self.add(dims=longest, share=LONG)
-            for form in forms:
-                if set(used_dims(self.task, form)) > set(names):  # something stands beside the long dim
-                    self.add(form, longest, share=LONG)
+            for form in filter(self.lengthens, forms):
+                self.add(form, longest, share=LONG)
         for form in reversed(forms):  # the first ones were tried alone
             self.add(form, self.mixed(form))
         self.add(dims=self.widest())
