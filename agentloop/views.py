@@ -36,7 +36,7 @@ VALUE_WORDS: tuple[tuple[frozenset[str], str], ...] = (
         "rows with a large mean, a wide spread or one outlier, and long sums of one sign",
     ),
     (
-        frozenset({"zeros", "signed_zeros", "equal", "constant_rows", "negative", "far_negative"})
+        frozenset({"zeros", "signed_zeros", "equal", "constant_rows", "negative", "far_negative", "lowest"})
         | frozenset({"sorted_rows", "sorted", "ties"}),
         "all zero, all equal, all negative, sorted, with ties",
     ),
@@ -45,7 +45,8 @@ VALUE_WORDS: tuple[tuple[frozenset[str], str], ...] = (
         "NaN, inf and -inf anywhere, single or filling rows",
     ),
     (frozenset({"masked_rows"}), "masks with rows all False or all True"),
-    (frozenset({"all_ignored"}), "indices that are all to be ignored"),
+    (frozenset({"all_ignored", "none_ignored"}), "indices that are all to be ignored, or none of them"),
+    (frozenset({"hidden_rows", "hidden_elements"}), "NaN, inf and -inf where they are ignored or masked out"),
 )
 NONFINITE = VALUE_WORDS[5][0]
 

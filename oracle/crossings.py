@@ -99,8 +99,8 @@ class Crossings:
         """Layouts of higher ranks, of long rows, and of values that a wrong address would not survive."""
         for form in self.p.task.forms[1:]:
             if self.layouts and any(len(tensor.shape) > 2 for tensor in form.tensors):
-                first = "transposed" if "transposed" in self.layouts else self.layouts[0]
-                self.add(form, layout=first)
+                known = [name for name in ("transposed", "expanded") if name in self.layouts] or self.layouts
+                self.add(form, layout=known[self.turn % len(known)])
         if self.layouts and (far := self.far()):
             self.add(dims=far, layout=self.layouts[self.turn % len(self.layouts)])
         for place, regime in enumerate(self.known(IN_LAYOUTS)[self.turn :: 2][:2]):

@@ -37,6 +37,8 @@ def mask(regime: str, draws: Draws, shape: tuple[int, ...]) -> np.ndarray:
         return np.zeros(shape, dtype=np.bool_)
     block = draws.bits(rows * n, 2).reshape(rows, n) != 0
     block[np.arange(rows), draws.integers(rows, n)] = True
+    if regime == "hidden_elements":
+        block[:, 0], block[:, 1::3] = True, False
     if regime == "masked_rows":
         block[0::4], block[1::4], block[2::4, :-1], block[2::4, -1] = False, True, False, True
         block[-1] = False  # nothing after it hides what is written past its end
@@ -46,18 +48,21 @@ def mask(regime: str, draws: Draws, shape: tuple[int, ...]) -> np.ndarray:
 def indices(
     regime: str, draws: Draws, shape: tuple[int, ...], dtype: str, high: int, ignored: int | None = None
 ) -> np.ndarray:
-    """Integers in [0, high), both ends planted. `ignored` replaces about one in four, but never all of them, except in
-    regime `all_ignored`."""
+    """Integers in [0, high), both ends planted. `ignored` replaces about one in four, but never all of them; regimes
+    `all_ignored`, `none_ignored` and `hidden_rows` (every second one) say otherwise."""
     count = math.prod(shape)
     drawn = draws.integers(count, max(high, 1))
     if count > 1:
         drawn[0], drawn[-1] = 0, high - 1
     if ignored is not None and count:
         drawn[draws.bits(count, 2) == 0] = ignored
+        drawn[draws.integer(count)] = other = (ignored + 1) % high
+        if regime in ("none_ignored", "hidden_rows"):
+            drawn[drawn == ignored] = other
         if regime == "all_ignored":
             drawn[:] = ignored
-        else:
-            drawn[draws.integer(count)] = (ignored + 1) % high
+        if regime == "hidden_rows":
+            drawn[1::2] = ignored
     return drawn.astype(NUMPY[dtype]).reshape(shape)
 
 

@@ -18,7 +18,7 @@ from oracle.dtypes import FLOATS
 from oracle.inputs import build, of_tensor, same_json, tensor_dtype
 from oracle.rng import Draws
 from oracle.schema import Form, Task
-from oracle.tiers import base_case, tier_of, used_dims
+from oracle.tiers import base_case, entry_dims, tier_of, used_dims
 from oracle.values import REGIMES
 
 ELEMENTS = 80_000  # most elements over all tensors of a case where a dim is summed over: long sums must be seen, …
@@ -31,10 +31,12 @@ SIZE_CLASSES = ("small", "beyond", "long", "one", "blocks", "above", "below", "o
 
 # Regimes that reveal most, as bug reports tell; a task's others follow in its order.
 REVEALING = (
-    *("masked_rows", "all_ignored", "correlated", "moderate_large", "one_nan", "negative", "far_negative", "offset"),
+    *("masked_rows", "all_ignored", "none_ignored", "hidden_rows", "hidden_elements", "correlated", "moderate_large"),
+    *("one_nan", "negative", "far_negative", "lowest", "offset"),
     *("zeros", "spread", "large", "small", "constant_rows", "nonfinite", "infinite_rows", "outlier", "sorted", "ties"),
 )
 SIZES_FIRST = (5, 9)  # so many sizes are changed alone before forms take turns with them: fewer where forms are many
+MANY, CROWD = 2048, 4096  # most rows where rows are many; where they are counted: more than float16 counts by ones
 BATCH = 4  # a dim with a base up to this counts programs: taken at any size where several dims change at once
 
 
@@ -172,10 +174,19 @@ class Proposer:
         choices = [{**dims, self.main: size} for size in sorted(sizes, reverse=True) for dims in others]
         return next((dims for dims in choices if self.fits(self.form, {**self.base.dims, **dims}, LONG)), None)
 
-    def widest(self, short: bool = False) -> dict[str, int]:
-        """Every dim but the main one at its largest: many rows, several tiles; the main one as long as fits, at most at
-        base, or `short`: its largest small uneven size."""
-        dims = {name: max((*self.task.dims[name].values, self.task.dims[name].base)) for name in self.used()}
+    def lengthens(self, form: Form) -> bool:
+        """Whether a form has an axis of the main dim that is of another length than any of the base form."""
+        found, known = (
+            {entry for tensor in f.tensors for entry in tensor.shape if isinstance(entry, str)}
+            for f in (form, self.form)
+        )
+        return any(self.main in entry_dims(entry) for entry in found - known)
+
+    def widest(self, short: bool = False, most: int = MANY) -> dict[str, int]:
+        """Every dim but the main one at its largest up to `most`: many rows, several tiles; the main one as long as fits,
+        at most at base, or `short`: its largest small uneven size."""
+        used = {name: self.task.dims[name] for name in self.used()}
+        dims = {name: max(n for n in (*dim.values, dim.base) if n <= most) for name, dim in used.items()}
         main = self.task.dims[self.main]
         sizes = [main.base, *sorted((size for size in main.values if size < main.base), reverse=True)]
         sizes = [size for size in sizes if size_class(size) == "small"] if short else sizes
@@ -216,6 +227,8 @@ class Proposer:
         self.add(dims=self.mixed(self.form))
         if longest := self.long():
             self.add(dims=longest, share=LONG)
+            for form in filter(self.lengthens, forms):
+                self.add(form, longest, share=LONG)
         for form in reversed(forms):  # the first ones were tried alone
             self.add(form, self.mixed(form))
         self.add(dims=self.widest())
@@ -260,6 +273,7 @@ class Proposer:
         """Propose a regime where it tells something: on every tensor, or `alone` on one floating tensor: the first where
         nothing else is changed, else any."""
         plain, only = of_tensor(regime)
+        dims = self.widest(short=True, most=CROWD) if plain == "none_ignored" else dims
         first = dims is None and dtype is None
         dtype = dtype or self.base.dtype
         floating = [t.name for t in self.form.tensors if t.values != "out" and tensor_dtype(t, dtype) in FLOATS]

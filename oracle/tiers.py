@@ -40,10 +40,11 @@ def tier_of(task: Task, case: Case) -> str:
 def used_dims(task: Task, form: Form) -> list[str]:
     """Names of the dims that a form's shapes are made of, in the task's order."""
     entries = [entry for tensor in form.tensors for entry in tensor.shape if isinstance(entry, str)]
-    names = {name for entry in entries for name in _entry_dims(entry)}
+    names = {name for entry in entries for name in entry_dims(entry)}
     return [name for name in task.dims if name in names]
 
 
 @cache
-def _entry_dims(entry: str) -> frozenset[str]:
+def entry_dims(entry: str) -> frozenset[str]:
+    """Names of the dims in a shape entry."""
     return frozenset(node.id for node in ast.walk(parsed_entry(entry)) if isinstance(node, ast.Name))

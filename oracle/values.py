@@ -206,6 +206,12 @@ def far_negative(draws: Draws, rows: int, n: int, info: Float) -> Block:
 
 
 @_regime()
+def lowest(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """every value in [-max/16, -max/32) of the dtype: a lane filled with a finite number would win a maximum"""
+    return _span(draws, rows, n, -1.0, -0.5) * (info.max / 16)
+
+
+@_regime()
 def sorted_(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """rows ascending (the running maximum moves at every step), odd rows descending"""
     block = np.sort(uniform(draws, rows, n, info), axis=1)
@@ -294,7 +300,7 @@ def infinite_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
     return block
 
 
-# Regimes of masks and indices; floats are uniform.
+# Regimes of masks and indices; floats are uniform where nothing hides them.
 
 
 @_regime()
@@ -307,3 +313,25 @@ def masked_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
 def all_ignored(draws: Draws, rows: int, n: int, info: Float) -> Block:
     """indices that can be ignored are all ignored"""
     return uniform(draws, rows, n, info)
+
+
+@_regime(dtypes=("float32",))
+def none_ignored(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """indices that can be ignored are not, in so many rows that float16 does not count them"""
+    return uniform(draws, rows, n, info)
+
+
+@_regime()
+def hidden_rows(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """every second row NaN, Inf or -Inf throughout, where indices can be ignored: just these are"""
+    block = uniform(draws, rows, n, info)
+    block[1::2] = _column(rows // 2, np.nan, np.inf, -np.inf)
+    return block
+
+
+@_regime()
+def hidden_elements(draws: Draws, rows: int, n: int, info: Float) -> Block:
+    """every third element NaN, Inf or -Inf; masks are False there"""
+    block = uniform(draws, rows, n, info)
+    block[:, 1::3] = _column((n + 1) // 3, np.nan, np.inf, -np.inf).T
+    return block

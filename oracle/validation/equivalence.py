@@ -3,6 +3,9 @@
 `oracle/corpus/equivalents.json` holds the proofs: why no input that the contract allows tells the two apart. A proof counts
 only together with its cases: drawn from seeds that no judgement uses, every output equal element by element (NaN equal to
 NaN), and so is all that was written. Equal within a tolerance is not equal.
+
+The same file explains survivors that are not equivalent: wrong only where no case reaches, or within what the contract
+allows. An explanation is printed and changes no figure.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import numpy as np
 
 from oracle.case import Case
 from oracle.corpus import CONTROL, Kernel, kernels
-from oracle.corpus.mutate import mutants
+from oracle.corpus.mutate import Mutant, mutants
 from oracle.dtypes import NUMPY
 from oracle.inputs import Inputs, build
 from oracle.portfolio import portfolio
@@ -34,7 +37,8 @@ FIRST_SEED = 50_000  # judgements and measurements use far smaller ones
 
 @dataclass(frozen=True)
 class Proof:
-    """Why a mutant is no other program than its original, and on how many unseen cases it was seen to agree."""
+    """Why a mutant is no other program than its original, and on how many unseen cases it was seen to agree; `kernel` is
+    the original's task and name."""
 
     digest: str
     kernel: str
@@ -46,12 +50,28 @@ class Proof:
 @cache
 def proofs() -> dict[str, Proof]:
     """The written proofs by the mutants' digests. A file entry: {"proof", "mutants": [{"digest", "kernel", "change",
-    "equal"}…]}."""
-    found = {}
-    for entry in json.loads(FILE.read_text()):
-        for mutant in entry["mutants"]:
-            found[mutant["digest"]] = Proof(text=entry["proof"], **mutant)
-    return found
+    "equal"}…]}, or {"explained", "mutants": [{"digest", "kernel", "change"}…]}."""
+    return {
+        mutant["digest"]: Proof(text=entry["proof"], **mutant)
+        for entry in _entries()
+        if "proof" in entry
+        for mutant in entry["mutants"]
+    }
+
+
+def explained(digest: str) -> str | None:
+    """Why a survivor that has no proof survives, if that is written down."""
+    texts = (
+        entry["explained"]
+        for entry in _entries()
+        if "explained" in entry and any(mutant["digest"] == digest for mutant in entry["mutants"])
+    )
+    return next(texts, None)
+
+
+@cache
+def _entries() -> list[dict[str, Any]]:
+    return json.loads(FILE.read_text())
 
 
 def proven(digest: str) -> bool:
@@ -61,34 +81,33 @@ def proven(digest: str) -> bool:
 
 
 def jobs(count: int = CASES) -> list[Job]:
-    """One job per kernel file that has mutants with a proof."""
-    wanted = [kernel for kernel in kernels(label=CONTROL) if _proven_mutants(kernel)]
-    return [Job(PART, f"{kernel.suite}/{kernel.name}", partial(_compared, kernel, count)) for kernel in wanted]
+    """One job per mutant with a proof."""
+    wanted = {proof.kernel for proof in proofs().values()}
+    return [
+        Job(PART, mutant.digest, partial(_compared, kernel, mutant, count))
+        for kernel in kernels(label=CONTROL)
+        if f"{kernel.task} {kernel.name}" in wanted
+        for mutant in mutants(kernel.source)
+        if mutant.digest in proofs()
+    ]
 
 
-def _proven_mutants(kernel: Kernel) -> dict[str, str]:
-    return {mutant.digest: mutant.source for mutant in mutants(kernel.source) if mutant.digest in proofs()}
-
-
-def _compared(kernel: Kernel, count: int, bench: Bench) -> dict[str, Any]:
-    """ "equal": {digest: cases on which it agreed}; "differs": {digest: the first case on which it did not}."""
+def _compared(kernel: Kernel, mutant: Mutant, count: int, bench: Bench) -> dict[str, Any]:
+    """ "equal": {digest: cases on which it agreed}; "differs": {digest: the first case on which it did not}, or {}."""
     task = bench.tasks[kernel.task]
-    sources = _proven_mutants(kernel)
-    equal, differs = dict.fromkeys(sources, 0), {}
+    equal, differs = 0, {}
     right = bench.backend.open(kernel.source, task.entry)
-    sessions = {digest: bench.backend.open(source, task.entry) for digest, source in sources.items()}
+    changed = bench.backend.open(mutant.source, task.entry)
     try:
         for inputs in unseen(task, count):
-            want = _call(right, inputs)
-            for digest in [digest for digest in sessions if digest not in differs]:
-                if _same(_call(sessions[digest], inputs), want):
-                    equal[digest] += 1
-                else:
-                    differs[digest] = inputs.case.to_json()
+            if not _same(_call(changed, inputs), _call(right, inputs)):
+                differs = {mutant.digest: inputs.case.to_json()}
+                break
+            equal += 1
     finally:
-        for session in (right, *sessions.values()):
-            session.close()
-    return {"task": kernel.task, "kernel": kernel.name, "equal": equal, "differs": differs}
+        right.close()
+        changed.close()
+    return {"task": kernel.task, "kernel": kernel.name, "equal": {mutant.digest: equal}, "differs": differs}
 
 
 def unseen(task: Task, count: int) -> Iterator[Inputs]:

@@ -26,6 +26,7 @@ Infinities count as numbers; a row of nothing but −inf gives 0. 0 and −0 are
         "normal",
         "ties",
         "far_negative",
+        "lowest",
         *NONFINITE,
         "infinite_rows",
         "sorted",

@@ -40,7 +40,7 @@ integer, also one in [0, V). The result is 0-d, of the dtype of logits.
 Logits of any finite magnitude are judged: subtract the row's maximum before the exponential. A row that is ignored has
 no effect, whatever it holds; else non-finite logits follow torch.nn.functional.cross_entropy. {OVERFLOW} The loss of a
 row may be rounded to the dtype of logits before the mean.""",
-    dims={"R": Dim((1, 2, 3, 7, 17, 33, 1025), base=8, empty=True), "V": Dim(WIDTHS[:-1], base=256, naive=1024)},
+    dims={"R": Dim((1, 2, 3, 7, 17, 33, 1025, 2051), base=8, empty=True), "V": Dim(WIDTHS[:-1], base=256, naive=1024)},
     forms=(
         Form(
             "rank2",
@@ -55,7 +55,19 @@ row may be rounded to the dtype of logits before the mean.""",
     keywords=(Keyword("ignore_index", -100, (3, 0, -1)),),
     scale=terms,
     in_range=fits,
-    regimes=("all_ignored", "moderate_large", *ROWWISE, "spread", "infinite_rows", "offset", "sorted", "half_sum"),
+    regimes=(
+        "all_ignored",
+        "none_ignored",
+        "hidden_rows",
+        "lowest",
+        "moderate_large",
+        *ROWWISE,
+        "spread",
+        "infinite_rows",
+        "offset",
+        "sorted",
+        "half_sum",
+    ),
     layouts=(*LAYOUTS, "strided:target"),
     reduces="V",
     hazards=(

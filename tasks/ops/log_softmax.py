@@ -31,7 +31,7 @@ throughout.""",
     reference=log_softmax,
     outputs=OUTPUT,
     scale=terms,
-    regimes=(*ROWWISE, "moderate_large", "spread", "infinite_rows", "offset", "sorted", "ties", "half_sum"),
+    regimes=(*ROWWISE, "lowest", "moderate_large", "spread", "infinite_rows", "offset", "sorted", "ties", "half_sum"),
     layouts=LAYOUTS,
     reduces="N",
     hazards=(

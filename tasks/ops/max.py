@@ -24,6 +24,7 @@ The result is exact. A row with a NaN gives NaN; infinities count as numbers."""
     regimes=(
         "normal",
         "far_negative",
+        "lowest",
         *NONFINITE,
         "infinite_rows",
         "sorted",

@@ -38,7 +38,7 @@ Each product may be rounded to the input dtype. Non-finite inputs follow the for
         "B": Dim((1, 2, 3), base=2, empty=True, timed=4),
         "S": Dim((1, 2, 3, 7, 17, 33), base=8, naive=16, empty=True, timed=1024),
         "H": Dim((1, 2, 3, 5), base=2, empty=True, timed=16),
-        "P": Dim((1, 2, 3, 7, 12, 16, 20, 31, 33, 40, 48, 64, 65), base=32, timed=32),
+        "P": Dim((1, 2, 3, 7, 12, 16, 20, 31, 33, 40, 48, 64, 65, 1025), base=32, timed=32),
         "E": Dim((1, 2, 3, 16, 33), base=16),
     },
     forms=(

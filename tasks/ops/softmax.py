@@ -27,7 +27,7 @@ throughout.""",
     reference=softmax,
     outputs=OUTPUT,
     scale=scale.softmax,
-    regimes=(*ROWWISE, "moderate_large", "spread", "infinite_rows", "offset", "sorted", "ties", "half_sum"),
+    regimes=(*ROWWISE, "lowest", "moderate_large", "spread", "infinite_rows", "offset", "sorted", "ties", "half_sum"),
     layouts=LAYOUTS,
     reduces="N",
     hazards=(

@@ -28,6 +28,7 @@ throughout.""",
     scale=scale.softmax,
     regimes=(
         *ROWWISE,
+        "lowest",
         "moderate_large",
         "spread",
         "infinite_rows",

@@ -79,10 +79,11 @@ def test_streams_differ_by_every_part_of_their_name():
 
 
 GOLDEN = {
-    "float32": "ec825b9fb92e9d25",
-    "float16": "1145f050a10b29c7",
-    "bfloat16": "fdced39938d3fdd0",
+    "float32": "897e742aab5a49f2",
+    "float16": "41d18c70cf54608a",
+    "bfloat16": "cd63306d3757d2e1",
 }
+NONFINITE = ("nonfinite", "nan_injected", "one_nan", "one_inf", "infinite_rows", "hidden_rows", "hidden_elements")
 
 
 def digest_of_everything(dtype: str) -> str:
@@ -126,7 +127,7 @@ def test_every_regime_fills_every_shape(regime, dtype, dims, seed):
     drawn = built.tensors[0].values()
     assert drawn.shape == (dims["B"], dims["R"], dims["N"])
     assert drawn.dtype == NUMPY[dtype]
-    if regime not in ("nonfinite", "nan_injected", "one_nan", "one_inf", "infinite_rows"):
+    if regime not in NONFINITE:
         assert np.isfinite(drawn.astype(np.float64)).all()
     again = build(SOFTMAX, built.case)
     assert again.digest == built.digest
@@ -187,6 +188,9 @@ def test_critical_elements_are_planted():
     assert (rows("negative") < 0).all()
     assert (rows("far_negative") < 0).all()
     assert (rows("far_negative")[2::3] < -10000).all()
+    lowest = rows("lowest")
+    assert lowest.max() < -1e36
+    assert -lowest.sum() < 1e40
     ties = rows("ties")
     assert ((ties == ties.max(axis=1, keepdims=True)).sum(axis=1) >= 2).all()
     ordered = rows("sorted")
@@ -272,6 +276,20 @@ def test_masks_and_ignored_indices():
     assert 0.15 < (values(CROSS_ENTROPY, 1, R=4000) == -100).mean() < 0.35
     assert (values(CROSS_ENTROPY, 1, regime="all_ignored") == -100).all()
     assert values(CROSS_ENTROPY, 1, R=3, V=1, keywords={"ignore_index": 5}).max() in (0, 5)
+
+
+@pytest.mark.parametrize("ignored", [-100, 3])
+def test_what_is_hidden_and_what_is_not_is_finite(ignored):
+    drawn = {"R": 9, "keywords": {"ignore_index": ignored}}
+    assert (values(CROSS_ENTROPY, 1, regime="none_ignored", **drawn) != ignored).all()
+    shown = values(CROSS_ENTROPY, 1, regime="hidden_rows", **drawn) != ignored
+    assert shown.tolist() == [True, False] * 4 + [True]
+    assert (np.isfinite(values(CROSS_ENTROPY, 0, regime="hidden_rows", **drawn)) == shown[:, None]).all()
+    for n in (1, 2, 3, 256, 257):
+        mask, x = (values(MASKED_SOFTMAX, i, regime="hidden_elements", R=5, N=n) for i in (1, 0))
+        assert np.isfinite(x[mask]).all()
+        assert np.isfinite(x[:, 0::3]).all()
+        assert not np.isfinite(x[:, 1::3]).any()
 
 
 def test_correlated_tensors_share_their_draws():

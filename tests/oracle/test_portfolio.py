@@ -148,6 +148,18 @@ def test_each_way_to_broadcast_is_tried_at_every_seed(name, seed):
     assert plain >= {"row", "column", "outer", "left", "middle", "scalar"}
 
 
+@pytest.mark.parametrize("seed", SEEDS[::2])
+def test_counted_rows_long_heads_and_repeated_batches_at_every_seed(seed):
+    tasks = load_tasks()
+    crowd = [case for case in portfolio(tasks["ops/cross_entropy"], seed=seed) if case.regime == "none_ignored"]
+    assert [(case.dtype, case.dims["R"]) for case in crowd] == [("float32", 2051)]
+    heads = portfolio(tasks["ops/rope"], seed=seed)
+    assert {case.form for case in heads if 2 * case.dims["P"] > 1024} == {"whole", "partial"}
+    for name in ("transpose", "softmax", "add"):
+        cases = portfolio(tasks[f"ops/{name}"], seed=seed)
+        assert {"transposed", "expanded"} <= {case.layout for case in cases if case.form == "rank4"}
+
+
 def test_every_listed_regime_layout_keyword_and_empty_dim_has_its_case():
     for task in TASKS:
         cases = portfolio(task)
