@@ -16,17 +16,18 @@ import oracle
 from agentloop.errors import InfrastructureError, UsageError
 from agentloop.files import Log
 from oracle.schema import Task
-from oracle.validation import Bench, Job
+from oracle.validation import Bench, Job, equivalence
 
 Records = dict[tuple[str, str], dict[str, Any]]  # by part and key
 Stage = Callable[[Records], list[Job]]  # jobs that follow from what is known
 
 
 def oracle_digest(tasks: Mapping[str, Task]) -> str:
-    """16 hexadecimal digits for all that a measurement depends on: the oracle's code, its corpus and the tasks."""
+    """16 hexadecimal digits for all that a measurement depends on: the oracle's code, its corpus and the tasks. The proofs
+    that mutants are equivalent are left out: they are written of what was measured."""
     state = hashlib.blake2b(digest_size=8)
     root = Path(oracle.__file__).parent
-    for path in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
+    for path in sorted({*root.rglob("*.py"), *root.rglob("*.json")} - {equivalence.FILE}):
         state.update(str(path.relative_to(root)).encode() + path.read_bytes())
     for task_id, task in sorted(tasks.items()):
         state.update(f"{task_id} {task.digest}".encode())

@@ -215,10 +215,11 @@ def _score(rows: list[Row], fates: Mapping[str, str]) -> Row:
 
 
 def _survivor(row: Row, fate: str) -> Row:
-    """What is known of one: `why` it is equivalent, or what was reported."""
+    """What is known of one: `why` it is equivalent or survives, or what was reported."""
     columns = ("key", "task", "kernel", "operator", "line", "description", "status", "portability")
     proof = equivalence.proofs().get(row["key"])
-    why = SAME_CODE if fate == "same code" else proof.text if proof else row["message"] or None
+    written = proof.text if proof else equivalence.explained(row["key"])
+    why = SAME_CODE if fate == "same code" else written or row["message"] or None
     return {name: row[name] for name in columns} | {
         "fate": fate,
         "why": why,
