@@ -153,6 +153,19 @@ def unwritable(path: Path) -> str:
     return ""
 
 
+def refuse_unusable(option: str, path: Path) -> None:
+    """Raises UsageError, naming the option, where a file could not be written: known before anything slow is started."""
+    if path.is_dir():
+        raise UsageError(f"{option} {path} is a folder: name a file")
+    if not path.parent.exists():
+        raise UsageError(f"{option} {path}: there is no folder {path.parent}; make it first")
+    reason = unwritable(path.parent)
+    if not reason and path.exists() and not os.access(path, os.W_OK):
+        reason = f"cannot write {path}"
+    if reason:
+        raise UsageError(f"{option} {path}: {reason}; name a file that can be written")
+
+
 def take_lock(path: Path) -> int:
     """An exclusive lock on a folder that ends with the process, however it ends, or with its descriptor. Raises
     UsageError where another process holds it, StorageError where the folder cannot be written."""

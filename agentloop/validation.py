@@ -47,7 +47,7 @@ class Results:
 
     def open(self, backend: str) -> None:
         """Begin the file, or go on with it. Raises UsageError for results on another backend."""
-        self._header |= {"backend": backend}
+        self._header = {**self._header, "backend": backend}
         self._refuse_others()
         self._log.open()
         if not self._log.records:

@@ -204,8 +204,8 @@ class Judgement:
             answer = self.runner.ask_compiler(trial.inputs)
             if answer.refusal:
                 self._book(Failure("compile_error", trial.case.tier, answer.refusal), Evidence(trial, COMPILED))
-            elif answer.absent:
-                self._unjudged(trial.case.tier, answer.absent)
+            elif answer.unjudged:
+                self._unjudged(trial.case.tier, answer.unjudged)
             if answer.unseen and answer.unseen not in unseen:
                 unseen.append(answer.unseen)
         self.verdict.not_exercised += [f"what the compiler refuses, in part: {why}" for why in unseen]

@@ -126,7 +126,7 @@ class Runner:
         self.executions += 1
         failure = Failure("compile_error", case.tier, answer.refusal) if answer.refusal else None
         outcome = Outcome(RAISED, error_kind="compile_error", message=answer.refusal)
-        return Trial(case, inputs, expected, outcome, None, failure, unjudged=answer.absent or answer.unseen)
+        return Trial(case, inputs, expected, outcome, None, failure, unjudged=answer.unjudged or answer.unseen)
 
     def ask_compiler(self, inputs: Inputs) -> Answer:
         if self._gate is None:

@@ -14,7 +14,7 @@ from agentloop import report as reports
 from agentloop.commands.judge import check_option
 from agentloop.errors import EXIT_FAIL, UsageError
 from agentloop.export import json_lines, table, with_speed, with_texts
-from agentloop.files import unwritable
+from agentloop.files import refuse_unusable, unwritable
 from agentloop.report.console import print_summary
 from agentloop.scoring import load_records, solved_share
 from agentloop.store import find_run
@@ -45,13 +45,9 @@ def report(
     """Compute a run's figures again, print the tables, write summary.json and the page into the run, or --html FILE."""
     if fail_under is not None and not 0 <= fail_under <= 1:
         raise UsageError(f"--fail-under must be between 0 and 1, not {fail_under:g}")
-    if html is not None and html.is_dir():
-        raise UsageError(f"--html {html} is a folder: name the file of the page")
+    if html is not None:
+        refuse_unusable("--html", html)
     path = find_run(run, runs_dir)
-    if html is not None and not html.parent.exists():
-        raise UsageError(f"--html {html}: there is no folder {html.parent}; make it first")
-    if html is not None and (reason := unwritable(html.parent)):
-        raise UsageError(f"--html {html}: {reason}; name a file in a folder that can be written")
     if html is None and (reason := unwritable(path)):
         raise UsageError(f"{reason}; `--html FILE` writes the page elsewhere and leaves the run as it is")
     summary, page = reports.write(path, html)

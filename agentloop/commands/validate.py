@@ -16,7 +16,7 @@ from rich.console import Console
 
 from agentloop.content import load_tasks
 from agentloop.errors import UsageError
-from agentloop.files import unwritable, write_json
+from agentloop.files import refuse_unusable, unwritable, write_json
 from agentloop.machine import hardware, versions
 from agentloop.progress import announce
 from agentloop.report.validation import summarize
@@ -78,7 +78,7 @@ def validate(
     size = QUICK if quick else FULL
     plan = _stages(size, seeds or size.seeds, chosen, HALVES[half])
     if out is not None:
-        _refuse_unusable(out)
+        refuse_unusable("--out", out)
     tasks = load_tasks()
     digest = oracle_digest(tasks)
     header = {"oracle": digest, "size": _plain(size), **versions()}
@@ -126,19 +126,6 @@ def _default_file(quick: bool, digest: str) -> Path:
         raise UsageError(f"{reason}; name a file of results that can be written with --out")
     path.parent.mkdir(exist_ok=True)
     return path
-
-
-def _refuse_unusable(out: Path) -> None:
-    """Raises UsageError where results cannot be kept, before anything slow is started."""
-    if out.is_dir():
-        raise UsageError(f"--out {out} is a folder: name the file of results")
-    if not out.parent.is_dir():
-        raise UsageError(f"--out {out}: {out.parent} is no folder; make it or name another file")
-    reason = unwritable(out.parent)
-    if not reason and out.exists() and not os.access(out, os.W_OK):
-        reason = f"cannot write {out}"
-    if reason:
-        raise UsageError(f"--out {out}: {reason}; name a file that can be written")
 
 
 def _stages(size: Size, seeds: int, parts: list[str], halves: tuple[str, ...]) -> list[Stage]:

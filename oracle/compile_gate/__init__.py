@@ -24,12 +24,12 @@ CONFIGURATIONS = 4  # autotune configurations compiled, at most
 
 @dataclass(frozen=True)
 class Answer:
-    """What the compiler says of the launches of one call. `refusal`: one line, or "". `absent`: an API of another
-    supported Triton version that the kernel needs, so that it may be right there. `unseen`: launches that were not
-    compiled, and why."""
+    """What the compiler says of the launches of one call. `refusal`: one line, or "". `unjudged`: why it may be right
+    though it cannot be run here: the kernel needs an API of another supported Triton version, or the candidate goes on
+    without a kernel that is refused. `unseen`: launches that were not compiled, and why."""
 
     refusal: str = ""
-    absent: str = ""
+    unjudged: str = ""
     unseen: str = ""
 
 
@@ -67,7 +67,7 @@ class Gate:
 
     def _answer(self, call: Call) -> Answer:
         config, configs, answer = 0, 1, Answer()
-        while config < min(configs, CONFIGURATIONS) and not answer.refusal and not answer.absent:
+        while config < min(configs, CONFIGURATIONS) and not answer.refusal and not answer.unjudged:
             outcome = None if self._over else self._call(replace(call, config=config))
             if outcome is None:
                 return replace(answer, unseen=self._over)
@@ -110,10 +110,11 @@ def _joined(answer: Answer, outcome: Outcome) -> Answer:
     found: dict[str, str] = {}
     for finding in outcome.findings:
         found.setdefault(finding.kind, finding.message)
+    elsewhere = outcome.message if outcome.error_kind == "unsupported" else ""
     if outcome.status == RETURNED and CAUGHT in found:
-        found[UNSEEN] = f"{found.pop(REFUSED)}; the candidate goes on without it, which did not run here"
+        elsewhere = f"{found.pop(REFUSED)}; the candidate goes on without it, which cannot be run here"
     return Answer(
         refusal=answer.refusal or found.get(REFUSED, ""),
-        absent=answer.absent or (outcome.message if outcome.error_kind == "unsupported" else ""),
+        unjudged=answer.unjudged or elsewhere,
         unseen=answer.unseen or found.get(UNSEEN, "") or found.get(TROUBLE, ""),
     )

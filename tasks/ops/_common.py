@@ -55,6 +55,7 @@ LAYOUTS = ("transposed", "sliced", "strided", "offset", "expanded")
 NONFINITE = ("nonfinite", "one_nan", "one_inf")
 ELEMENTWISE = ("normal", "large", *NONFINITE, "small", "uniform_1e3", "tiny", "negative", "zeros", "signed_zeros")
 ROWWISE = ("normal", "large", *NONFINITE, "outlier", "constant_rows", "zeros", "tiny", "far_negative", "small", "equal")
+SOFTMAX = (*ROWWISE, "lowest", "moderate_large", "spread", "infinite_rows", "offset", "sorted", "half_sum")
 
 X = """x has 1 to 4 dimensions of any size ≥ 1 (all but the last may be 0: an empty result) and dtype float32, float16 or
 bfloat16."""

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from oracle import scale
 from oracle.schema import Dim, Form, Keyword, Task, Tensor
 
-from ._common import LAYOUTS, OUTPUT, OVERFLOW, ROWWISE, RULES, WIDTHS
+from ._common import LAYOUTS, OUTPUT, OVERFLOW, RULES, SOFTMAX, WIDTHS
 
 
 def cross_entropy(logits, target, ignore_index=-100):
@@ -55,19 +55,7 @@ row may be rounded to the dtype of logits before the mean.""",
     keywords=(Keyword("ignore_index", -100, (3, 0, -1)),),
     scale=terms,
     in_range=fits,
-    regimes=(
-        "all_ignored",
-        "none_ignored",
-        "hidden_rows",
-        "lowest",
-        "moderate_large",
-        *ROWWISE,
-        "spread",
-        "infinite_rows",
-        "offset",
-        "sorted",
-        "half_sum",
-    ),
+    regimes=("all_ignored", "none_ignored", "hidden_rows", *SOFTMAX),
     layouts=(*LAYOUTS, "strided:target"),
     reduces="V",
     hazards=(

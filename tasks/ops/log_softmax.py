@@ -5,7 +5,7 @@ import torch
 from oracle import scale
 from oracle.schema import Task
 
-from ._common import DIMS, LANES, LAYOUTS, OUTPUT, ROWWISE, RULES, SAME, TO_FLOAT32, X, row_forms
+from ._common import DIMS, LANES, LAYOUTS, OUTPUT, RULES, SAME, SOFTMAX, TO_FLOAT32, X, row_forms
 
 
 def log_softmax(x):
@@ -31,7 +31,7 @@ throughout.""",
     reference=log_softmax,
     outputs=OUTPUT,
     scale=terms,
-    regimes=(*ROWWISE, "lowest", "moderate_large", "spread", "infinite_rows", "offset", "sorted", "ties", "half_sum"),
+    regimes=(*SOFTMAX, "ties"),
     layouts=LAYOUTS,
     reduces="N",
     hazards=(

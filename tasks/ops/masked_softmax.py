@@ -5,7 +5,7 @@ import torch
 from oracle import scale
 from oracle.schema import Form, Task, Tensor
 
-from ._common import DIMS, LANES, LAYOUTS, OUTPUT, ROWWISE, RULES, SAME, X, row_forms
+from ._common import DIMS, LANES, LAYOUTS, OUTPUT, RULES, SAME, SOFTMAX, X, row_forms
 
 
 def masked_softmax(x, mask):
@@ -41,18 +41,7 @@ the True entries are NaN, as in torch.softmax, and False entries of such a row a
     outputs=OUTPUT,
     scale=terms,
     in_range=judged,
-    regimes=(
-        "masked_rows",
-        "hidden_elements",
-        "lowest",
-        "moderate_large",
-        *ROWWISE,
-        "spread",
-        "infinite_rows",
-        "offset",
-        "sorted",
-        "half_sum",
-    ),
+    regimes=("masked_rows", "hidden_elements", *SOFTMAX),
     layouts=(*LAYOUTS, "transposed:mask", "sliced:mask", "strided:mask", "expanded:mask"),
     reduces="N",
     hazards=(

@@ -49,7 +49,7 @@ def test_refused(ask, entry):
     assert answer.refusal.startswith(f"kernel `{kernel}`: ")
     assert told in answer.refusal
     assert "\n" not in answer.refusal
-    assert answer.absent == ""
+    assert answer.unjudged == ""
 
 
 @pytest.mark.parametrize("entry", PASSED)
@@ -67,7 +67,7 @@ def test_an_absent_api_is_told_apart(ask):
     answer = ask("block_pointer")
     if answer != Answer():  # this Triton still has it
         message = f"triton {triton.__version__} no longer has tl.make_block_ptr; an earlier version does"
-        assert answer == Answer(absent=message)
+        assert answer == Answer(unjudged=message)
 
 
 def test_launches_that_depend_on_what_kernels_compute_are_left_out(ask):
@@ -80,8 +80,8 @@ def test_launches_that_depend_on_what_kernels_compute_are_left_out(ask):
 def test_a_refusal_that_the_candidate_catches_to_launch_another_kernel(ask):
     answer = ask("goes_on_without")
     assert answer.refusal == ""
-    assert answer.unseen.startswith("kernel `break_kernel`: ")
-    assert answer.unseen.endswith("the candidate goes on without it, which did not run here")
+    assert answer.unjudged.startswith("kernel `break_kernel`: ")
+    assert answer.unjudged.endswith("the candidate goes on without it, which cannot be run here")
     assert ask("gives_up").refusal.startswith("kernel `break_kernel`: ")
 
 
@@ -165,6 +165,22 @@ def test_what_only_the_compiler_refuses_fails_with_its_message(backend, name):
     assert verdict.failure.kind == "compile_error"
     assert verdict.failure.tier == "base"
     assert "kernel `_relu`: " in verdict.failure.message
+
+
+@pytest.mark.parametrize("slope", ["0.0", "0.1"])
+def test_a_way_around_a_refusal_cannot_be_judged_here_be_it_right_or_wrong(backend, slope):
+    first = relu(WRONG["a break"])
+    second = (
+        relu()
+        .partition("@triton.jit")[2]
+        .replace("relu", "second")
+        .replace("tl.maximum(x, 0.0", f"tl.maximum(x, {slope}")
+    )
+    around = "def relu(x):\n    try:\n        return first(x)\n    except Exception:\n        return second(x)\n"
+    source = f"{first.replace('def relu', 'def first')}\n@triton.jit{second}\n{around}"
+    verdict = judged(backend, source)
+    assert verdict.status == "unjudged"
+    assert "the candidate goes on without it" in " ".join(verdict.notes)
 
 
 def test_the_counterexample_of_a_refusal_is_shrunk_and_replays(backend):
