@@ -56,8 +56,9 @@ def hidden(x):
 # Takes the process over: answers the judge itself, with right numbers and a launch that never was.
 STOLEN_PROCESS = """
 import gc, json, os, struct
+gc.unfreeze()
 server = next(o for o in gc.get_objects() if type(o).__name__ == "Server" and "arena" in vars(o))
-said = dict(kind="", message="", traceback="", findings=[], seconds=0.0, held=[])
+said = dict(kind="", message="", traceback="", findings=[], seconds=0.0, held=0)
 
 def read(count):
     data = b""
@@ -366,6 +367,7 @@ THEFT = [
         "out_of_bounds",
         """
         import gc
+        gc.unfreeze()
         server = next(o for o in gc.get_objects() if type(o).__name__ == "Server" and "arena" in vars(o))
         server.arena[: 1 << 16] = bytes(1 << 16)
         return right(x)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from oracle.integrity import made_of
+from oracle.handed import made_of
 
 VALUES = arrays.arrays(np.float64, st.integers(1, 30), elements=st.integers(-50, 50).map(float))
 
