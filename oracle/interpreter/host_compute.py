@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from oracle.interpreter.state import current
@@ -54,15 +55,19 @@ _BELOW = (
     "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d "
     "_pad_circular _pad_enum normal _resize_output_ _has_compatible_shallow_copy_type output_nr retains_grad _version"
 )
+_KEYS = {
+    "cpu": torch._C.DispatchKeySet(torch._C.DispatchKey.CPU),
+    "cuda": torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA),
+}
 OPERATORS = ALLOWED | frozenset(_BELOW.split())
 _CONTAINS = torch.Tensor.__contains__.__code__  # one answer, like that of `item`
-_TORCH = frozenset({"aten", "prim", "prims", "profiler"})  # libraries of operators that torch itself brings
+_TORCH = frozenset(name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names())  # libraries it brings
 
 
 def note_arithmetic(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Find `host_compute` if the call is arithmetic on a tensor of more than one element."""
     name = getattr(func, "__name__", "").partition(".")[0]
-    if name in ALLOWED or name.startswith("is_") or name.startswith("_is_"):
+    if name in ALLOWED or name.startswith("is_") or name.startswith("_is_") or _own(func):
         return
     if any(tensor.numel() > 1 for tensor in _tensors([*args, *kwargs.values()])):
         current.find("host_compute", f"{_owner(func)}.{name}")
@@ -76,8 +81,13 @@ class Operations(TorchDispatchMode):
         return False  # else the first operator imports all of torch._dynamo
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        note_operator(func, args, kwargs or {}, sys._getframe(1).f_code)
-        return func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        device = next((tensor.device.type for tensor in _tensors([*args, *kwargs.values()])), "")
+        if _own(func) and device in _KEYS:
+            with self:  # what it is made of
+                return func.redispatch(_KEYS[device], *args, **kwargs)
+        note_operator(func, args, kwargs, sys._getframe(1).f_code)
+        return func(*args, **kwargs)
 
 
 def watching() -> AbstractContextManager[Any]:
@@ -86,13 +96,21 @@ def watching() -> AbstractContextManager[Any]:
 
 
 def note_operator(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: Any) -> None:
-    name, library = func.__name__.partition(".")[0], getattr(func, "namespace", "aten")
+    name = func.__name__.partition(".")[0]
     adds = name.startswith("index_put") and (args[3:4] == (True,) or kwargs.get("accumulate"))
     allowed = name in OPERATORS or name.startswith(("is_", "_is_", "sym_")) or name.endswith("_copy")
-    if (allowed and not adds) or library not in _TORCH or current.depth or caller is _CONTAINS:
+    if (allowed and not adds) or _own(func) or current.depth or caller is _CONTAINS:
         return
     if any(tensor.numel() > 1 for tensor in _tensors([*args, *kwargs.values()])):
-        current.find("host_compute", f"torch.ops.{library}.{name}")
+        current.find("host_compute", f"torch.ops.aten.{name}")
+
+
+def _own(func: Any) -> bool:
+    """Whether it is an operator of the candidate's own, which may well launch a kernel."""
+    if not isinstance(func, (OpOverload, OpOverloadPacket)):
+        return False
+    packet = func if isinstance(func, OpOverloadPacket) else func.overloadpacket
+    return packet._qualified_op_name.partition("::")[0] not in _TORCH
 
 
 def _owner(func: Any) -> str:
