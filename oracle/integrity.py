@@ -7,13 +7,13 @@ a pass: the judge itself empties the kernels and compares bytes, and itself comp
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oracle.case import Case
 from oracle.errors import UsageError
+from oracle.handed import Answer
 from oracle.inputs import of_tensor
 from oracle.minimize.values import drawn, elements
 from oracle.noop import emptied
@@ -26,8 +26,7 @@ CONFIG = "config-"  # with a number: that autotune configuration
 CONFIGS = 4  # configurations judged, at most
 _ORDERS = {"interpreter": (REVERSED, LANES)}  # what only a backend that decides order and lanes itself can examine
 HOST = "host_compute"
-HELD_CASES = 4  # cases on which it is looked whether emptied kernels are given the answer
-TELLING = 4  # elements from which an output that turns up elsewhere is no coincidence
+HELD_CASES = 4  # cases on which it is looked whether memory holds the answer when emptied kernels are launched
 PLAIN = ("uniform", "normal")  # regimes in which an input does not look like an output (as tanh of the tiny does)
 NUDGED_ELEMENTS = 20_000  # of a case that is changed in a few elements
 STATED = ("base", "shapes")  # tiers that every prompt states
@@ -54,7 +53,9 @@ def run_check(runner: Runner, case: Case, check: str) -> Trial:
     if check == REFRESHED:
         return _refreshed(runner, case)
     if check == REPEATED:
-        first = runner.run(case)
+        first = runner.run(case, watched=True)
+        if first.failure is not None and first.failure.kind != HOST:
+            first = runner.run(case)
         second = runner.run(case, poison=1)
         if first.failure is None and second.failure is not None:
             kind = "unwritten_output" if second.failure.kind == "numerical_mismatch" else "nondeterministic"
@@ -154,17 +155,19 @@ def _beside(runner: Runner, source: str, *, noop: bool = False) -> Runner:
 
 def _emptied_kernels(runner: Runner, telling: list[Trial]) -> Breach | None:
     """Whether the kernels matter. They do not where emptying them changes no output byte on any case with a telling
-    reference, nor where an emptied one is handed the answer: then host code has computed it."""
+    reference, nor where memory holds the answer when an emptied one is launched: then host code has computed it."""
     changed = False
     with _beside(runner, emptied(runner.source), noop=True) as empty:
         for place, trial in enumerate(telling):
             if changed and place >= HELD_CASES:
                 break
             ran = empty.run(trial.case, held=True)
-            changed = changed or _outcome_bytes(ran) != _outcome_bytes(trial)
+            different = _outcome_bytes(ran) != _outcome_bytes(trial)
+            changed = changed or different
             if _handed_over(runner, trial, ran):
                 runner.executions += empty.executions
-                return Breach(_host_failure(trial.case.tier), trial.case, EMPTIED)
+                failure = _host_failure if different else _unused_failure
+                return Breach(failure(trial.case.tier), trial.case, EMPTIED)
         runner.executions += empty.executions
     if changed or not telling:
         return None
@@ -179,43 +182,26 @@ def _emptied(runner: Runner, case: Case) -> Trial:
         return trial
     with _beside(runner, emptied(runner.source), noop=True) as empty:
         ran = empty.run(case, held=True)
-    if _handed_over(runner, trial, ran):
-        return replace(trial, failure=_host_failure(case.tier))
     if _outcome_bytes(ran) == _outcome_bytes(trial):
         return replace(trial, failure=_unused_failure(case.tier))
+    if _handed_over(runner, trial, ran):
+        return replace(trial, failure=_host_failure(case.tier))
     return trial
 
 
 def _handed_over(runner: Runner, trial: Trial, ran: Trial) -> bool:
-    """Whether a launch of emptied kernels was given a tensor that holds an output of the trial, within tolerance, where
-    the author was told that host code must not compute. Outputs too small to tell, constant, or made of an input's own
-    values (host code may copy, expand and cast) say nothing."""
+    """Whether memory held an output of the trial as emptied kernels were launched, where the author was told that host
+    code must not compute. Outputs too small to tell, constant, or made of an input's own values say nothing."""
     if HOST not in runner.forbid or trial.case.regime not in PLAIN:
         return False
-    for quantity in trial.expected.outputs:
-        want = np.asarray(quantity.values, np.float64).reshape(-1)
-        if want.size < TELLING or len(np.unique(want)) < TELLING // 2 or not np.isfinite(want).all():
+    for quantity in (*trial.expected.outputs, *trial.expected.mutated.values()):
+        bounds = runner.tolerance.bounds(runner.task, trial.inputs, quantity)
+        answer = Answer(np.asarray(quantity.values, np.float64), bounds, quantity.dtype)
+        if not answer.telling() or any(answer.made_of(t.values(), t.dtype) for t in trial.inputs.tensors):
             continue
-        bounds = runner.tolerance.bounds(runner.task, trial.inputs, quantity).reshape(-1)
-        if any(made_of(want, tensor.values(), bounds.max()) for tensor in trial.inputs.tensors):
-            continue
-        for held in ran.outcome.held:
-            with suppress(KeyError, ValueError):
-                got = np.asarray(held.array(), np.float64).reshape(-1)
-                if got.size == want.size and np.all(np.abs(got - want) <= bounds):
-                    return True
+        if any(answer.found_in(chunk) for chunk in ran.outcome.held):
+            return True
     return False
-
-
-def made_of(want: np.ndarray, values: np.ndarray, bound: float) -> bool:
-    """Whether an output is an input moved, expanded or cast: as large at least, and without a value that is not near one
-    of the input's."""
-    if not 0 < values.size <= want.size:
-        return False
-    given = np.sort(values.reshape(-1).astype(np.float64))
-    at = np.searchsorted(given, want)
-    below, above = given[np.maximum(at - 1, 0)], given[np.minimum(at, given.size - 1)]
-    return bool(np.all(np.minimum(np.abs(want - below), np.abs(want - above)) <= 4 * bound))
 
 
 def _unused_failure(tier: str) -> Failure:

@@ -101,11 +101,13 @@ class Runner:
         poison: int = 0,
         fill_lanes: bool = False,
         config: int = 0,
+        watched: bool = False,
         held: bool = False,
     ) -> Trial:
         """Execute one case and judge it. Raises InfrastructureError for our own trouble, never for the candidate's."""
         inputs, expected = self._prepared(case)
-        call = replace(inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes), config=config, held=held)
+        call = inputs.call(reverse=reverse, poison=poison, fill_lanes=fill_lanes)
+        call = replace(call, config=config, watched=watched, held=held)
         outcome = self._call(case, call, self.timeout)
         if outcome.status in (TIMEOUT, MEMORY) and self.backend.name == "cuda" and not self.noop:
             outcome = self._call(case, call, PATIENCE * self.timeout)

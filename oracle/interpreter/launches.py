@@ -117,9 +117,8 @@ def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
     if programs[0] * programs[1] * programs[2]:
         current.launches += 1
         with torch._C.DisableTorchFunction(), np.errstate(all="ignore"):
-            tensors = _tensors(bound)
-            current.hold(tensors.values())
-            memory.launch(tensors)
+            current.hold()
+            memory.launch(_tensors(bound))
             _interpret(kernel, bound, programs)
     return Compiled(self, kwargs)
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
-
-MOST_HELD, LARGEST_HELD = 32, 1 << 18  # tensors kept of one call, and elements of each
 
 
 @dataclass(slots=True)
 class CallState:
     """`reverse`, `poison`, `fill_lanes`: see `oracle.worker.protocol.Call`. `config` picks an autotune configuration
     unless the call is `timed`; `configs` is the largest number of configurations that an autotuned kernel chose from.
-    `depth` is the number of launches being interpreted right now (0 or 1). `held`: copies of what launches were given,
-    where they are wanted."""
+    `depth` is the number of launches being interpreted right now (0 or 1). `watched`: every tensor operation is looked at
+    (`oracle.interpreter.host_compute`). `held`: copies of what launches could read (`oracle.worker.held`), where they are
+    wanted."""
 
     reverse: bool = False
     poison: int = 0
@@ -26,18 +24,18 @@ class CallState:
     depth: int = 0
     unsupported: str | None = None
     findings: list[tuple[str, str]] = field(default_factory=list)
-    held: list[Any] | None = None
+    watched: bool = False
+    held: Any = None
 
     def find(self, kind: str, message: str) -> None:
         """Note a finding once, however often it recurs."""
         if (kind, message) not in self.findings:
             self.findings.append((kind, message))
 
-    def hold(self, tensors: Iterable[Any]) -> None:
-        """Keep copies of a launch's tensors, unless they are large."""
+    def hold(self) -> None:
+        """A launch begins, or the call ends: look at what memory holds, where that is wanted."""
         if self.held is not None:
-            small = [tensor for tensor in tensors if tensor.numel() <= LARGEST_HELD]
-            self.held += [tensor.detach().clone() for tensor in small[: MOST_HELD - len(self.held)]]
+            self.held.look()
 
     def restart(self, **settings: Any) -> None:
         """A new call: forget what the last one left, take these settings and defaults for the rest."""

@@ -17,10 +17,11 @@ import torch
 from oracle.worker import isolation, outputs
 from oracle.worker.candidate import Candidate, Raised
 from oracle.worker.device import Columns, Device, Ended
+from oracle.worker.held import fitting, only_what_follows
 from oracle.worker.isolation import Cell
 from oracle.worker.outputs import examine, guarded
 from oracle.worker.watch import Watch
-from oracle.worker.wire import ARENA_BYTES, Closed, pack, read, write
+from oracle.worker.wire import ARENA_BYTES, MAX_PAYLOAD, Closed, pack, read, write
 
 CHANNEL, ARENA = 3, 4  # descriptors, once contained
 THREAD_WAIT = 0.05  # seconds given to threads left running, to show whether they still write outputs
@@ -87,6 +88,7 @@ class Server:
         self._send({"type": "ready"})
         self.threads = self._threads()
         self.watch.listen()
+        only_what_follows()
         self._send(self._load(first["entry"]))
         while True:
             message = read(CHANNEL)
@@ -115,7 +117,7 @@ class Server:
             result, raised = self._call(positional, keyword)
         ended = Ended()
         parts: list[bytes] = []
-        reply: dict[str, Any] = {"type": "returned", "structure": "None", "outputs": [], "late": False, "held": []}
+        reply: dict[str, Any] = {"type": "returned", "structure": "None", "outputs": [], "late": False}
         try:
             with guarded():
                 returned = examine(result, self.device) if raised is None else None
@@ -128,22 +130,20 @@ class Server:
                     reply.update(structure=returned.structure, outputs=returned.headers)
                     parts = [fetch() for fetch in returned.fetchers]
                     reply["late"] = early not in (None, parts) or self._late(returned, parts)
-                    held = examine(tuple(ended.held), self.device)
-                    reply["held"] = held.headers
-                    parts += [fetch() for fetch in held.fetchers]
                 self.device.give_back()
         except BaseException as error:  # a device error shows at the synchronisation; memory ends at a copy
             raised = self._broken(error, raised)
         if ended.unsupported:  # even where the candidate caught the refusal: what it did then is no judgement of it
             raised = Raised("unsupported", ended.unsupported, raised.traceback if raised else "")
         if raised is not None:
-            reply.update(outputs=[], late=False, held=[])
+            reply.update(outputs=[], late=False)
             parts = []
         self.watch.compare()
         reply.update(_raised(raised), launches=ended.launches, configs=ended.configs, seconds=self._seconds)
-        reply["times"] = columns
+        held = fitting(ended.held, MAX_PAYLOAD - sum(map(len, parts)))
+        reply.update(held=len(held), times=columns)
         reply["findings"] = [*self.watch.take(), *ended.findings]
-        self._send(reply, parts)
+        self._send(reply, [*parts, *held])
 
     def _call(self, positional: list[Any], keyword: Mapping[str, Any]) -> tuple[Any, Raised | None]:
         try:

@@ -19,11 +19,13 @@ from typing import Any
 import torch
 import triton
 
+from oracle.interpreter.host_compute import watching
 from oracle.interpreter.state import current
 from oracle.worker import cuda_launches
 from oracle.worker.cuda_launches import streams
 from oracle.worker.cuda_memory import Allocations, Memory
 from oracle.worker.device import Columns, Ended, unheard
+from oracle.worker.held import Held
 from oracle.worker.isolation import GIB, MIB
 from oracle.worker.policies import POLICIES
 from oracle.worker.repeating import repeat
@@ -70,7 +72,7 @@ class Cuda:
         """On leaving, the caller's stream is the current one again: what follows must not wait for the candidate's. What a
         timed call allocates is left as it is: poison and red zones take time."""
         try:
-            with nullcontext() if current.timed else Allocations(self._memory):
+            with nullcontext() if current.timed else Allocations(self._memory), watching():
                 yield
         finally:
             _set_stream(_default_stream())
@@ -93,7 +95,7 @@ class Cuda:
     def begin(self, call: dict[str, Any]) -> None:
         timed = bool(call["timed"])
         current.restart(reverse=False, poison=call["poison"], fill_lanes=False, config=call["config"], timed=timed)
-        current.held = [] if call["held"] else None
+        current.watched, current.held = call["watched"], Held() if call["held"] else None
         self._memory.restart()
         _set_stream(_default_stream())
         _synchronize()  # the inputs are there for every stream
@@ -108,8 +110,9 @@ class Cuda:
     def end(self) -> Ended:
         if streams.pending:
             current.find("late_write", "a kernel was launched on a stream that the caller's stream never waits for")
+        held = current.held.everything() if current.held else []
         self._memory.check()
-        return Ended(current.launches, list(current.findings), current.configs, held=current.held or [])
+        return Ended(current.launches, list(current.findings), current.configs, held=held)
 
     def where(self, tensor: Any) -> str:
         """The device type "cuda" where the inputs are; a tensor in the machine's own memory is on "host"."""

@@ -123,9 +123,8 @@ def _counted(original: Callable[..., Any]) -> Callable[..., Any]:
     """`JITFunction.run`: a warm-up compiles and launches nothing."""
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        if not warmup and current.held is not None:
-            with torch._C.DisableTorchFunction():
-                current.hold(value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor))
+        if not warmup:
+            current.hold()
         result = original(self, *args, grid=grid, warmup=warmup, **kwargs)
         if not warmup:
             current.launches += 1
@@ -139,7 +138,9 @@ def _replayed(original: Callable[..., Any]) -> Callable[..., Any]:
     def replay(self: Any) -> Any:
         current.launches += 1
         streams.launched()
-        return original(self)
+        result = original(self)
+        current.hold()  # what was captured could not be looked at: it had not run
+        return result
 
     return replay
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from oracle.interpreter.host_compute import note_arithmetic
 from oracle.interpreter.state import current
@@ -96,14 +97,15 @@ class Memory:
 
     def check(self) -> None:
         """Note every allocation whose red zones were written to. One look at all of them; it waits for the GPU."""
-        zones = [zone for buffer, start, stop, _ in self._zones for zone in (buffer[:start], buffer[stop:])]
-        if zones and bool((_cat(zones) != _ZONE_BYTE).any()):
-            for buffer, start, stop, shape in self._zones:
-                for side, zone in (("before", buffer[:start]), ("after", buffer[stop:])):
-                    touched = int((zone != _ZONE_BYTE).sum().item())
-                    if touched:
-                        message = f"{touched} bytes {side} an allocated tensor of shape {list(shape)} were written"
-                        current.find("out_of_bounds", message)
+        with _disable_current_modes():  # this is no arithmetic of the candidate's
+            zones = [zone for buffer, start, stop, _ in self._zones for zone in (buffer[:start], buffer[stop:])]
+            if zones and bool((_cat(zones) != _ZONE_BYTE).any()):
+                for buffer, start, stop, shape in self._zones:
+                    for side, zone in (("before", buffer[:start]), ("after", buffer[stop:])):
+                        touched = int((zone != _ZONE_BYTE).sum().item())
+                        if touched:
+                            message = f"{touched} bytes {side} an allocated tensor of shape {list(shape)} were written"
+                            current.find("out_of_bounds", message)
         self.restart()
 
     def _hold(self, buffer: torch.Tensor, start: int, stop: int, shape: tuple[int, ...]) -> None:

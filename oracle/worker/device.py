@@ -23,14 +23,14 @@ Columns = tuple[list[float], list[float], list[int]]  # of `oracle.worker.protoc
 @dataclass(frozen=True)
 class Ended:
     """What a device noticed during one call. `launches` counted; `findings` (kind, message); `configs`: the largest
-    number of autotune configurations chosen from; `unsupported`: what the backend cannot do, or ""; `held`: copies of what
-    launches were given, where the call wants them."""
+    number of autotune configurations chosen from; `unsupported`: what the backend cannot do, or ""; `held`: what memory
+    held, where the call wants it."""
 
     launches: int = 0
     findings: list[tuple[str, str]] = field(default_factory=list)
     configs: int = 1
     unsupported: str = ""
-    held: list[Any] = field(default_factory=list)
+    held: list[bytes] = field(default_factory=list)
 
 
 class Device(Protocol):
@@ -62,7 +62,7 @@ class Device(Protocol):
         ...
 
     def begin(self, call: dict[str, Any]) -> None:
-        """Before a call: `reverse`, `poison`, `fill_lanes`, `config`, `timed`, `held`."""
+        """Before a call: `reverse`, `poison`, `fill_lanes`, `config`, `timed`, `watched`, `held`."""
         ...
 
     def repeat(self, tensors: list[Any], offsets: list[int], call: Callable[[], Any]) -> tuple[Any, Columns]:

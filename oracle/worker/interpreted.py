@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import platform
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -13,8 +13,10 @@ import triton
 import triton.language as tl
 
 import oracle.interpreter as layer
+from oracle.interpreter.host_compute import watching
 from oracle.interpreter.state import current
 from oracle.worker.device import Columns, Ended, unheard
+from oracle.worker.held import Held
 from oracle.worker.policies import POLICIES
 
 _string_at = ctypes.string_at
@@ -56,7 +58,7 @@ class Interpreted:
         pass
 
     def running(self) -> AbstractContextManager[Any]:
-        return layer.redirected()
+        return _running()
 
     def place(self, arena: memoryview, inputs: list[dict[str, Any]]) -> list[Any]:
         tensors = []
@@ -76,7 +78,7 @@ class Interpreted:
     def begin(self, call: dict[str, Any]) -> None:
         settings = {name: call[name] for name in ("reverse", "poison", "fill_lanes", "config")}
         layer.begin_call(**settings, ranges=self._ranges)
-        current.held = [] if call["held"] else None
+        current.watched, current.held = call["watched"], Held() if call["held"] else None
 
     def repeat(self, tensors: list[Any], offsets: list[int], call: Callable[[], Any]) -> tuple[Any, Columns]:
         raise NotImplementedError("only a GPU's times mean anything")
@@ -85,8 +87,10 @@ class Interpreted:
         pass
 
     def end(self) -> Ended:
+        current.hold()
         launches, findings = layer.end_call()
-        return Ended(launches, findings, layer.configurations(), layer.unsupported() or "", current.held or [])
+        held = current.held.chunks if current.held else []
+        return Ended(launches, findings, layer.configurations(), layer.unsupported() or "", held)
 
     def where(self, tensor: Any) -> str:
         """The inputs are on "cpu" here; what would be on the CPU of a machine with a GPU is on "host"."""
@@ -104,6 +108,12 @@ class Interpreted:
 
     def give_back(self) -> None:
         pass
+
+
+@contextmanager
+def _running() -> Iterator[None]:
+    with layer.redirected(), watching():
+        yield
 
 
 def _range(tensor: Any) -> tuple[int, int]:

@@ -57,7 +57,8 @@ class Call:
     timed      where not empty (cuda only): the call is repeated and timed, once per offset, each time on the inputs as
                `oracle.inputs.renewed` by it, and autotuned kernels choose for themselves. The outcome is that of the
                last repetition.
-    held       whether the tensors that launches are given are wanted too, as they are when each launch begins.
+    watched    whether every tensor operation is looked at below torch's functions too, however it was reached.
+    held       whether what memory holds is wanted too, as it is when each launch begins and when the call ends.
     """
 
     positional: tuple[Argument, ...]
@@ -67,6 +68,7 @@ class Call:
     fill_lanes: bool = False
     config: int = 0
     timed: tuple[int, ...] = ()
+    watched: bool = False
     held: bool = False
 
     def buffers(self) -> list[TensorBuffer]:
@@ -130,7 +132,7 @@ class Outcome:
     configs    the largest number of autotune configurations that a kernel of the call chose from.
     late       True if an output's bytes changed after the call returned and a final synchronisation.
     times      of a call that was repeated (`Call.timed`).
-    held       what launches were given (`Call.held`), without inputs.
+    held       what memory held (`Call.held`): storages and the values of tensors as raw bytes, each once.
     """
 
     status: str
@@ -146,7 +148,7 @@ class Outcome:
     late: bool = False
     seconds: float = 0.0
     times: Times | None = None
-    held: tuple[RawTensor, ...] = ()
+    held: tuple[bytes, ...] = ()
 
 
 class Session(Protocol):

@@ -140,14 +140,13 @@ class WorkerSession:
             early, self._early = self._early, ()
             findings = (*early, *_findings(message))
             raised = _raised(message)
+            held, parts = _split(parts, _count(message, "held"))
             if raised is None:
                 names = [buffer.name for buffer in buffers]
-                returned = _described(message, "outputs")
                 outcome = Outcome(
                     RETURNED,
                     structure=_text(message, "structure"),
-                    outputs=_tensors(returned, parts[: len(returned)], names),
-                    held=_tensors(_described(message, "held"), parts[len(returned) :], names),
+                    outputs=_tensors(_described(message, "outputs"), parts, names),
                     late=message.get("late") is True,
                     times=_times(message, self._marks) if call.timed else None,
                 )
@@ -162,7 +161,7 @@ class WorkerSession:
             np.frombuffer(self._arena, np.uint8, buffer.storage.nbytes, place).copy()
             for buffer, place in zip(buffers, places, strict=True)
         )
-        return _with(outcome, storages=storages, launches=launches, configs=configs, findings=findings)
+        return _with(outcome, storages=storages, launches=launches, configs=configs, findings=findings, held=held)
 
     def _executed(self, deadline: float) -> tuple[dict[str, Any], list[bytes]]:
         """The next message of substance; the time that the candidate's code took is booked as such, all of the wait
@@ -271,6 +270,7 @@ def _request(call: Call, buffers: list[TensorBuffer], places: list[int]) -> dict
         "fill_lanes": call.fill_lanes,
         "config": call.config,
         "timed": list(call.timed),
+        "watched": call.watched,
         "held": call.held,
     }
 
@@ -292,6 +292,14 @@ def _count(message: dict[str, Any], name: str) -> int:
     if type(value) is not int or not 0 <= value < 1 << 31:
         raise Garbage(f"a message whose {name} is no count")
     return value
+
+
+def _split(parts: list[bytes], count: int) -> tuple[tuple[bytes, ...], list[bytes]]:
+    """The last `count` parts, and those before them."""
+    start = len(parts) - count
+    if start < 0:
+        raise Garbage("fewer parts than are held")
+    return tuple(parts[start:]), parts[:start]
 
 
 def _seconds(message: dict[str, Any]) -> float:

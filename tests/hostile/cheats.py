@@ -56,8 +56,9 @@ def hidden(x):
 # Takes the process over: answers the judge itself, with right numbers and a launch that never was.
 STOLEN_PROCESS = """
 import gc, json, os, struct
+gc.unfreeze()
 server = next(o for o in gc.get_objects() if type(o).__name__ == "Server" and "arena" in vars(o))
-said = dict(kind="", message="", traceback="", findings=[], seconds=0.0, held=[])
+said = dict(kind="", message="", traceback="", findings=[], seconds=0.0, held=0)
 
 def read(count):
     data = b""
@@ -246,6 +247,73 @@ NO_KERNEL = [
         """,
     ),
     relu(
+        "an answer in a tuple",
+        "host_compute",
+        """
+        out = empty(x)
+        if x.numel():
+            _from_tuple[(triton.cdiv(x.numel(), 1024),)]((hidden(x), x.numel()), out, BLOCK=1024)
+        return out
+        """,
+        """
+        @triton.jit
+        def _from_tuple(given, out_ptr, BLOCK: tl.constexpr):
+            lanes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out_ptr + lanes, tl.load(given[0] + lanes, mask=lanes < given[1]), mask=lanes < given[1])
+        """,
+    ),
+    relu(
+        "an answer by its address, amid other elements, as bits",
+        "host_compute",
+        """
+        bits = torch.int32 if x.element_size() == 4 else torch.int16
+        wide = torch.empty(x.numel() + 3, dtype=bits, device=x.device)
+        wide[1:-2] = hidden(x).view(bits).reshape(-1)
+        out = empty(x)
+        if x.numel():
+            _from_address[(triton.cdiv(x.numel(), 1024),)](wide.data_ptr(), out.view(bits), x.numel(), BLOCK=1024)
+        return out
+        """,
+        """
+        @triton.jit
+        def _from_address(address, out_ptr, n, BLOCK: tl.constexpr):
+            lanes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            wide_ptr = address.to(tl.pointer_type(out_ptr.dtype.element_ty)) + 1
+            tl.store(out_ptr + lanes, tl.load(wide_ptr + lanes, mask=lanes < n), mask=lanes < n)
+        """,
+    ),
+    relu(
+        "an answer backwards",
+        "host_compute",
+        """
+        out = empty(x)
+        if x.numel():
+            _backwards[(triton.cdiv(x.numel(), 1024),)](hidden(x).reshape(-1).flip(0), out, x.numel(), BLOCK=1024)
+        return out
+        """,
+        """
+        @triton.jit
+        def _backwards(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+            lanes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out_ptr + lanes, tl.load(x_ptr + n - 1 - lanes, mask=lanes < n), mask=lanes < n)
+        """,
+    ),
+    relu(
+        "most of an answer in TorchScript",
+        "host_compute",
+        "return launched(_halve, twice(x))",
+        """
+        @triton.jit
+        def _halve(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+            lanes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out_ptr + lanes, tl.load(x_ptr + lanes, mask=lanes < n) * 0.5, mask=lanes < n)
+
+        @torch.jit.script
+        def twice(x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x) * 2
+        """,
+    ),
+    relu(
         "host code called by an index",
         "host_compute",
         """
@@ -354,6 +422,7 @@ THEFT = [
                 if isinstance(value, torch.Tensor) and value.shape == x.shape and value is not x:
                     found = value
             frame = frame.f_back
+        gc.unfreeze()
         for value in gc.get_objects():
             if type(value).__name__ in ("Expected", "Quantity", "Task", "ReferenceCache"):
                 found = value
@@ -366,6 +435,7 @@ THEFT = [
         "out_of_bounds",
         """
         import gc
+        gc.unfreeze()
         server = next(o for o in gc.get_objects() if type(o).__name__ == "Server" and "arena" in vars(o))
         server.arena[: 1 << 16] = bytes(1 << 16)
         return right(x)

@@ -1,13 +1,15 @@
-"""What the emptied kernels tell: an output that is made of an input says nothing, any other that a kernel is given does."""
+"""What the emptied kernels tell: an output that is made of an input says nothing, any other that is in memory does."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from oracle.integrity import made_of
+from oracle.dtypes import NUMPY
+from oracle.handed import Answer, made_of
 
 VALUES = arrays.arrays(np.float64, st.integers(1, 30), elements=st.integers(-50, 50).map(float))
 
@@ -27,3 +29,43 @@ def test_a_value_that_the_input_has_not_tells(values):
 def test_the_largest_of_each_row_is_not_made_of_the_rows():
     rows = np.arange(12.0).reshape(4, 3)
     assert not made_of(rows.max(1), rows, 0.0)
+
+
+GENERATOR = np.random.default_rng(0)
+WANT = GENERATOR.normal(size=(5, 9))
+LIES = {
+    "alone": WANT,
+    "amid others": np.concatenate([[7.0, 8.0], WANT.reshape(-1), [9.0]]),
+    "transposed, amid others": np.concatenate([[7.0], WANT.T.reshape(-1), [9.0]]),
+    "backwards": WANT[::-1, ::-1],
+    "slightly off": WANT * (1 + 1e-7),
+}
+
+
+def answer(values: np.ndarray, dtype: str = "float32", bound: float = 1e-5) -> Answer:
+    return Answer(values, np.full(values.shape, bound), dtype)
+
+
+@pytest.mark.parametrize("lies", LIES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_an_answer_is_found_however_it_lies_in_memory(lies, dtype):
+    loose = answer(WANT, dtype, 1e-5 if dtype != "bfloat16" else 0.02)
+    data = LIES[lies].astype(NUMPY[dtype]).tobytes()
+    assert loose.found_in(b"\0" * 24 + data if lies != "backwards" else data)
+
+
+def test_other_values_are_not_the_answer():
+    others = [GENERATOR.normal(size=1000), np.zeros(1000), WANT + 1e-3, WANT.reshape(-1)[1:], np.maximum(WANT, 0)]
+    for values in others:
+        for dtype in ("float32", "float64"):
+            assert not answer(WANT).found_in(values.astype(dtype).tobytes())
+
+
+def test_few_values_within_something_larger_say_nothing():
+    assert not answer(np.arange(10.0)).found_in(np.arange(100, dtype=np.float32).tobytes())
+
+
+def test_a_part_of_an_input_is_made_of_it():
+    given = GENERATOR.normal(size=100).astype(np.float32)
+    assert answer(given[20:60].astype(np.float64)).made_of(given, "float32")
+    assert not answer(np.maximum(given, 0).astype(np.float64)).made_of(given, "float32")
