@@ -49,6 +49,7 @@ class Policy:
     write: tuple[str, ...] = ()
     allow: frozenset[str] = frozenset()
     memory: int | None = 2 * GIB
+    resident: int = 0  # bytes of memory, at most, where the address space has no limit; 0: none
     file_bytes: int = 16 * MIB  # largest file
     scratch_bytes: int = 64 * MIB  # all files in the private folder, where it is a file system of its own
     descriptors: int = 256

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from glob import glob
 
-from oracle.worker.isolation import MIB, Policy
+from oracle.worker.isolation import GIB, MIB, Policy
 
 # Triton compiles in the candidate's process: gcc builds its launcher and ptxas its kernels.
 _COMPILER = frozenset({"fork", "vfork", "execve", "clone", "chmod", "fchmod", "fchmodat", "setpgid", "tkill"})
@@ -23,6 +23,7 @@ POLICIES = {
         write=("/dev", "/proc"),
         allow=_COMPILER | _DRIVER,
         memory=None,  # CUDA reserves addresses by the terabyte
+        resident=24 * GIB,
         file_bytes=256 * MIB,
         descriptors=4096,
         makes_files=True,
