@@ -70,11 +70,15 @@ class Allocations(TorchFunctionMode):
         if made is not None:
             return made
         note_arithmetic(func, args, kwargs)
-        result = func(*args, **kwargs)
         name = getattr(func, "__name__", "").partition(".")[0]
-        if ours and name in _FRESH:
-            return self._memory.moved(result, [args, [*kwargs.values()]], _FRESH[name])
-        return result
+        if not ours or name not in _FRESH:
+            return func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except _OutOfMemory:  # perhaps for what is held here
+            self._memory.let_go()
+            result = func(*args, **kwargs)
+        return self._memory.moved(result, [args, [*kwargs.values()]], _FRESH[name])
 
 
 class Owner:
@@ -181,20 +185,21 @@ class Memory:
             intact += some
         self._live = intact
 
+    def let_go(self) -> None:
+        """Look at everything, then give up what the candidate no longer uses."""
+        with _no_function():
+            self.check()
+        self.restart()
+
     def _buffer(self, nbytes: int, device: Any) -> torch.Tensor:
         if self._unswept + nbytes > HELD_BYTES:  # else the candidate could not free anything before the call ends
-            self._sweep()
+            self.let_go()
         self._unswept += nbytes
         try:
             return _empty(nbytes, dtype=torch.uint8, device=device)
         except _OutOfMemory:
-            self._sweep()
+            self.let_go()
             return _empty(nbytes, dtype=torch.uint8, device=device)
-
-    def _sweep(self) -> None:
-        """Look at everything, then let go of what the candidate no longer uses."""
-        self.check()
-        self.restart()
 
 
 def _touched(allocation: _Allocation) -> bool:
