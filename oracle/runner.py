@@ -21,7 +21,7 @@ PATIENCE = (
 )
 
 # Findings of the candidate's process that fail it as they stand; `host_compute` only where the prompt forbids it.
-FATAL_FINDINGS = frozenset({"tampering", "out_of_bounds", "late_write"})
+FATAL_FINDINGS = frozenset({"tampering", "out_of_bounds", "late_write", "aliased_output", "memory_limit"})
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from oracle.worker.watch import Watch
 from oracle.worker.wire import ARENA_BYTES, MAX_PAYLOAD, Closed, pack, read, write
 
 CHANNEL, ARENA = 3, 4  # descriptors, once contained
+OVERWRITTEN = ("aliased_output", "the result of an earlier call was overwritten by this one")
 THREAD_WAIT = 0.05  # seconds given to threads left running, to show whether they still write outputs
 _exit, _sleep, _listdir, _python_threads = os._exit, time.sleep, os.listdir, _thread._count
 _now = time.perf_counter
@@ -70,6 +71,7 @@ class Server:
         self.watch = watch
         self._turn = threading.Lock()
         self._running = False  # whether the candidate's code is: only then may the device's word of compiling be sent
+        self._earlier = outputs.Earlier()
         self._seconds = 0.0  # that the candidate's code ran at its last turn
         device.told = self._compiling
 
@@ -115,7 +117,7 @@ class Server:
             result, raised, columns = self._repeat(tensors, message["timed"], positional, keyword)
         else:
             result, raised = self._call(positional, keyword)
-        ended = Ended()
+        ended, overwritten = Ended(), False
         parts: list[bytes] = []
         reply: dict[str, Any] = {"type": "returned", "structure": "None", "outputs": [], "late": False}
         try:
@@ -130,6 +132,9 @@ class Server:
                     reply.update(structure=returned.structure, outputs=returned.headers)
                     parts = [fetch() for fetch in returned.fetchers]
                     reply["late"] = early not in (None, parts) or self._late(returned, parts)
+                    if not message["timed"]:  # which says nothing of memory
+                        overwritten = self._earlier.overwritten()
+                        self._earlier.keep(returned, parts)
                 self.device.give_back()
         except BaseException as error:  # a device error shows at the synchronisation; memory ends at a copy
             raised = self._broken(error, raised)
@@ -142,7 +147,7 @@ class Server:
         reply.update(_raised(raised), launches=ended.launches, configs=ended.configs, seconds=self._seconds)
         held = fitting(ended.held, MAX_PAYLOAD - sum(map(len, parts)))
         reply.update(held=len(held), times=columns)
-        reply["findings"] = [*self.watch.take(), *ended.findings]
+        reply["findings"] = [*self.watch.take(), *ended.findings, *([OVERWRITTEN] if overwritten else [])]
         self._send(reply, [*parts, *held])
 
     def _call(self, positional: list[Any], keyword: Mapping[str, Any]) -> tuple[Any, Raised | None]:

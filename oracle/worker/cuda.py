@@ -22,6 +22,7 @@ import triton
 from oracle.interpreter.host_compute import watching
 from oracle.interpreter.state import current
 from oracle.worker import cuda_launches
+from oracle.worker.cuda_arena import Arena
 from oracle.worker.cuda_launches import streams
 from oracle.worker.cuda_memory import Allocations, Memory
 from oracle.worker.device import Columns, Ended, unheard
@@ -31,10 +32,14 @@ from oracle.worker.policies import POLICIES
 from oracle.worker.repeating import repeat
 
 MEMORY_BYTES = 16 * GIB  # of the GPU, per candidate
+OWN_BYTES = 1 * GIB  # beyond that, for what looks at the candidate's memory after a call
+PINNED_BYTES = 4 * GIB  # of the host
 _QUEUES = 2  # of a context: 16 side by side start twice as fast as with the usual 8; a side stream has its own
-_SPARE = 1 * MIB  # the arena on the GPU grows in these steps
 
 _cpu, _synchronize = torch.Tensor.cpu, torch.cuda.synchronize
+_set_fraction = torch.cuda.set_per_process_memory_fraction
+_gpu_stats = getattr(torch._C, "_cuda_memoryStats", lambda _device: {"reserved_bytes": {"all": {"peak": 0}}})
+_pinned_stats: Callable[[], dict[str, Any]] = getattr(torch._C, "_cuda_hostMemoryStats", dict)
 _set_stream, _default_stream = torch.cuda.set_stream, torch.cuda.default_stream
 
 
@@ -46,10 +51,8 @@ class Cuda:
 
     def __init__(self) -> None:
         self.told: Callable[[bool], None] = unheard
-        self._arena: torch.Tensor | None = None
-        self._inputs: list[dict[str, Any]] = []
-        self._host: memoryview | None = None
-        self._memory = Memory()
+        self._arena, self._memory = Arena(), Memory()
+        self._fractions: tuple[float, float] | None = None  # of the GPU's memory: for the candidate, for our own checks
 
     def warm(self) -> dict[str, Any]:
         torch.set_num_threads(1)
@@ -64,8 +67,9 @@ class Cuda:
     def start(self) -> None:
         torch.cuda.init()
         total = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction(min(1.0, MEMORY_BYTES / total))
-        self._arena = torch.empty(_SPARE, dtype=torch.uint8, device="cuda")
+        self._fractions = (min(1.0, MEMORY_BYTES / total), min(1.0, (MEMORY_BYTES + OWN_BYTES) / total))
+        self._limit(0)
+        self._arena.start()
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -78,25 +82,14 @@ class Cuda:
             _set_stream(_default_stream())
 
     def place(self, arena: memoryview, inputs: list[dict[str, Any]]) -> list[Any]:
-        self._host, self._inputs = arena, inputs
-        end = self._end()
-        assert self._arena is not None
-        if end > self._arena.numel():
-            self._arena = torch.empty(-(-end // _SPARE) * _SPARE, dtype=torch.uint8, device="cuda")
-        if end:
-            self._arena[:end].copy_(torch.frombuffer(arena, dtype=torch.uint8, count=end))
-        tensors = []
-        for item in inputs:
-            storage = self._arena[item["start"] : item["start"] + item["bytes"]]
-            flat = storage.view(getattr(torch, item["dtype"]))
-            tensors.append(flat.as_strided(item["shape"], item["strides"], flat.storage_offset() + item["offset"]))
-        return tensors
+        return self._arena.place(arena, inputs)
 
     def begin(self, call: dict[str, Any]) -> None:
         timed = bool(call["timed"])
         current.restart(reverse=False, poison=call["poison"], fill_lanes=False, config=call["config"], timed=timed)
         current.watched, current.held = call["watched"], Held() if call["held"] else None
         self._memory.restart()
+        self._limit(0)  # the candidate may have lifted it
         _set_stream(_default_stream())
         _synchronize()  # the inputs are there for every stream
         streams.restart()
@@ -111,7 +104,10 @@ class Cuda:
         if streams.pending:
             current.find("late_write", "a kernel was launched on a stream that the caller's stream never waits for")
         held = current.held.everything() if current.held else []
+        self._check_taken()
+        self._limit(1)
         self._memory.check()
+        self._arena.check()
         return Ended(current.launches, list(current.findings), current.configs, held=held)
 
     def where(self, tensor: Any) -> str:
@@ -119,16 +115,7 @@ class Cuda:
         return {"cuda": "cuda", "cpu": "host"}.get(tensor.device.type, "elsewhere")
 
     def alias(self, tensor: Any) -> int | None:
-        assert self._arena is not None
-        if not tensor.is_cuda or not tensor.numel():
-            return None
-        last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        low = tensor.data_ptr() - self._arena.data_ptr()
-        high = low + (last + 1) * tensor.element_size()
-        for index, item in enumerate(self._inputs):
-            if low < item["start"] + item["bytes"] and item["start"] < high:
-                return index
-        return None
+        return self._arena.alias(tensor)
 
     def fetch(self, tensor: Any, count: int) -> bytes:
         """Copied in the caller's stream, so that work of other streams may still be under way."""
@@ -137,15 +124,22 @@ class Cuda:
         return flat.numpy().tobytes()[:count]
 
     def give_back(self) -> None:
-        end = self._end()
-        if end:
-            assert self._arena is not None
-            assert self._host is not None
-            torch.frombuffer(self._host, dtype=torch.uint8, count=end).copy_(self._arena[:end])
+        self._arena.give_back()
 
-    def _end(self) -> int:
-        """Where the last input's storage ends in the arena."""
-        return max((item["start"] + item["bytes"] for item in self._inputs), default=0)
+    def _limit(self, which: int) -> None:
+        if self._fractions is not None:
+            _set_fraction(self._fractions[which])
+
+    def _check_taken(self) -> None:
+        """Note what torch's allocators took beyond the limits: a call may have lifted that of the GPU."""
+        if self._fractions is None:
+            return
+        gpu = _gpu_stats(0)["reserved_bytes"]["all"]["peak"]
+        if gpu > MEMORY_BYTES + OWN_BYTES + MIB:
+            current.find("memory_limit", f"{gpu / GIB:.1f} GiB of the GPU's memory were taken")
+        pinned = _pinned_stats().get("allocated_bytes", {}).get("peak", 0)
+        if pinned > PINNED_BYTES:
+            current.find("memory_limit", f"{pinned / GIB:.1f} GiB of the host's memory were pinned")
 
 
 DEVICE = Cuda()

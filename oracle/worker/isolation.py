@@ -33,6 +33,7 @@ from pathlib import Path
 from oracle.worker import landlock, seccomp, system
 
 GIB, MIB = 1 << 30, 1 << 20
+SHARED_MEMORY = "/dev/shm"
 KEPT_DESCRIPTORS = 5  # standard input, output and error (all /dev/null), channel, arena
 _UID_BASE, _UIDS, _NOBODY = 0x70000000, 1 << 16, 65534
 _ROOT = Path(__file__).resolve().parents[2]  # what holds the packages `oracle` and `agentloop`
@@ -49,6 +50,7 @@ class Policy:
     write: tuple[str, ...] = ()
     allow: frozenset[str] = frozenset()
     memory: int | None = 2 * GIB
+    resident: int = 0  # bytes of memory, at most, where the address space has no limit; 0: none
     file_bytes: int = 16 * MIB  # largest file
     scratch_bytes: int = 64 * MIB  # all files in the private folder, where it is a file system of its own
     descriptors: int = 256
@@ -56,6 +58,8 @@ class Policy:
     shared_cache: bool = False  # compiled kernels are kept for further processes of the same candidate
     cache_bytes: int = 0  # all files of that cache, at most
     makes_files: bool = False  # even where they lie on the machine's disk, for want of a file system of their own
+    listed: tuple[str, ...] = ()  # folders that may be listed, and no more
+    shared_memory: bool = False  # may use /dev/shm: one of its own where that can be mounted, else none
     own_proc: bool = False  # needs to see itself in /proc under its own id (CUDA does), and to write there
 
 
@@ -121,6 +125,8 @@ def _private_scratch(cell: Cell) -> None:
     system.mount(None, "/", None, system.MS_REC | system.MS_PRIVATE)
     flags = system.MS_NOSUID | system.MS_NODEV
     system.mount("tmpfs", cell.scratch, "tmpfs", flags, f"size={cell.policy.scratch_bytes},nr_inodes=8192,mode=0700")
+    if cell.policy.shared_memory and os.path.isdir(SHARED_MEMORY):
+        system.mount("tmpfs", SHARED_MEMORY, "tmpfs", flags, f"size={cell.policy.scratch_bytes},mode=1777")
     cell.private = True
     if cell.policy.own_proc:
         system.mount("proc", "/proc", "proc", flags, "")
@@ -161,7 +167,7 @@ def _no_new_privs(_cell: Cell) -> None:
 def _landlock(cell: Cell) -> None:
     Path(cell.program).touch()
     makes_files = cell.private or cell.policy.makes_files
-    rules = [(path, landlock.LIST) for path in import_path()]
+    rules = [(path, landlock.LIST) for path in (*import_path(), *cell.policy.listed)]
     rules += [(path, landlock.READ) for path in (*_readable(), "/proc/self", *cell.policy.read)]
     devices = landlock.READ_FILE | landlock.WRITE_FILE | landlock.IOCTL_DEV
     rules += [(path, devices) for path in ("/dev/null", "/dev/zero", "/dev/full")]
@@ -171,7 +177,9 @@ def _landlock(cell: Cell) -> None:
             (cell.scratch, landlock.READ),
             (cell.program, landlock.READ | landlock.WRITE_FILE | landlock.TRUNCATE),
         ]
-    own = (cell.scratch, cell.cache) if makes_files else ()
+    own = [cell.scratch, cell.cache] if makes_files else []
+    if cell.private and cell.policy.shared_memory:
+        own.append(SHARED_MEMORY)
     landlock.restrict(rules, everything=(*filter(None, own), *cell.policy.write))
 
 

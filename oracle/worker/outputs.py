@@ -6,6 +6,7 @@ Everything used here was fetched from torch before the candidate ran. Only plain
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from oracle.worker.device import Device
 from oracle.worker.wire import MAX_PAYLOAD
 
 MAX_OUTPUTS = 64
+KEPT_RESULTS, KEPT_BYTES = 4, 32 << 20  # of earlier calls
 _Tensor = torch.Tensor
 _plain_types = (torch.Tensor, torch.nn.Parameter)
 _no_function, _no_grad = torch._C.DisableTorchFunction, torch.no_grad
@@ -38,6 +40,37 @@ class Returned:
     structure: str
     headers: list[dict[str, Any]]
     fetchers: list[Callable[[], bytes]]
+
+
+class Earlier:
+    """Results of the last calls, which a caller may still hold, and their bytes as they were returned. Not those in an
+    input's memory: the inputs have been renewed since."""
+
+    def __init__(self) -> None:
+        self._kept: deque[list[tuple[Callable[[], bytes], bytes]]] = deque(maxlen=KEPT_RESULTS)
+
+    def overwritten(self) -> bool:
+        """Whether one is no longer what it was. It is told once; what can no longer be read is no longer looked at."""
+        changed = False
+        for result in self._kept:
+            for item in list(result):
+                fetch, before = item
+                try:
+                    same = fetch() == before
+                except RuntimeError:
+                    result.remove(item)
+                    continue
+                if not same:
+                    changed = True
+                    result.remove(item)
+        return changed
+
+    def keep(self, returned: Returned, parts: list[bytes]) -> None:
+        """The oldest make room. `parts`: the bytes of each tensor."""
+        items = zip(returned.headers, returned.fetchers, parts, strict=True)
+        self._kept.append([(fetch, data) for header, fetch, data in items if data and header["alias"] is None])
+        while sum(len(data) for result in self._kept for _, data in result) > KEPT_BYTES:
+            self._kept.popleft()
 
 
 def guarded() -> ExitStack:

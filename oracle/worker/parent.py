@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ from oracle.worker.namespaces import ProcessNamespaces, leave_network
 from oracle.worker.policies import POLICIES
 
 ORDER_BYTES = 4096
+PATROL_SECONDS = 0.25  # between two looks at how much memory each process has
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass
@@ -35,6 +38,16 @@ class Child:
     scratch: str
     cache: str  # shared with other processes of the same candidate, or ""
     killed: bool = False
+    excess: int = 0  # bytes of memory for which it was killed
+
+    def resident(self) -> int:
+        """Bytes of memory that the process has, 0 where the machine does not tell."""
+        try:
+            fields = Path(f"/proc/self/fdinfo/{self.pidfd}").read_text().split()
+            seen = int(fields[fields.index("Pid:") + 1])  # as /proc counts, perhaps another process namespace's
+            return int(Path(f"/proc/{seen}/statm").read_text().split()[1]) * _PAGE if seen > 0 else 0
+        except (OSError, ValueError, IndexError):
+            return 0
 
 
 class Parent:
@@ -43,6 +56,7 @@ class Parent:
     def __init__(self, backend: str, control: socket.socket, base: str, without: set[str]) -> None:
         self.control, self.base = control, base
         self.children: list[Child] = []
+        self._patrolled = time.monotonic()
         off = dict.fromkeys(without, "left out on request")
         network = off.get("network_namespace") or leave_network("pid_namespace" not in without)
         system.prctl(system.PR_SET_CHILD_SUBREAPER, 1)
@@ -111,7 +125,8 @@ class Parent:
         poller = select.poll()
         for fd in watched:
             poller.register(fd, select.POLLIN)
-        for fd, _event in poller.poll():
+        patrols = self.device.policy.resident and self.children
+        for fd, _event in poller.poll(1e3 * PATROL_SECONDS if patrols else None):
             ready = watched[fd]
             if ready is None:
                 self._order()
@@ -119,9 +134,23 @@ class Parent:
                 continue  # buried a moment ago, its id may be another's
             elif fd == ready.pidfd:
                 self._bury(ready)
-            else:  # ending takes milliseconds, in which others may be forked
-                os.kill(ready.pid, signal.SIGKILL)
-                ready.killed = True
+            else:
+                self._kill(ready)
+        if patrols and time.monotonic() - self._patrolled > PATROL_SECONDS:
+            self._patrol(self.device.policy.resident)
+            self._patrolled = time.monotonic()
+
+    def _patrol(self, most: int) -> None:
+        """End each process that has taken more memory than it may."""
+        for child in self.children:
+            if not child.killed and (resident := child.resident()) > most:
+                child.excess = resident
+                self._kill(child)
+
+    def _kill(self, child: Child) -> None:
+        """Ending takes milliseconds, in which others may be forked."""
+        os.kill(child.pid, signal.SIGKILL)
+        child.killed = True
 
     def _order(self) -> None:
         """One order: fork a process that gets the first two of three descriptors: channel, arena, supervisor."""
@@ -168,7 +197,8 @@ class Parent:
             self._kill_strays()
         isolation.remove_tree(child.scratch)
         with suppress(OSError):
-            child.supervisor.send(json.dumps({"code": os.waitstatus_to_exitcode(status)}).encode())
+            ended = {"code": os.waitstatus_to_exitcode(status), "excess": child.excess}
+            child.supervisor.send(json.dumps(ended).encode())
         child.supervisor.close()
         os.close(child.pidfd)
 

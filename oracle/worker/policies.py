@@ -8,21 +8,28 @@ import sys
 from dataclasses import replace
 from glob import glob
 
-from oracle.worker.isolation import MIB, Policy
+from oracle.worker.isolation import GIB, MIB, Policy
 
 # Triton compiles in the candidate's process: gcc builds its launcher and ptxas its kernels.
 _COMPILER = frozenset({"fork", "vfork", "execve", "clone", "chmod", "fchmod", "fchmodat", "setpgid", "tkill"})
 # CUDA starts only where it may open a socket; the network namespace must see to it that this leads nowhere.
 _DRIVER = frozenset({"socket", "bind", "listen"})
 
+# What lies below /dev but for links and for what outlives a process: a file left there would tell the next one.
+_KEEPING = {"/dev/shm", "/dev/mqueue", "/dev/hugepages"}
+_DEVICES = tuple(path for path in sorted(glob("/dev/*")) if path not in _KEEPING and not os.path.islink(path))
+
 POLICIES = {
     "interpreter": Policy(),
     "compiler": Policy(makes_files=True),  # Triton keeps what it compiled
     "cuda": Policy(
         read=("/usr", "/etc/alternatives", "/opt", "/sys", "/bin", "/sbin", sys.prefix, sys.base_prefix),
-        write=("/dev", "/proc"),
+        write=(*_DEVICES, "/proc"),
+        listed=("/dev",),
+        shared_memory=True,
         allow=_COMPILER | _DRIVER,
         memory=None,  # CUDA reserves addresses by the terabyte
+        resident=24 * GIB,
         file_bytes=256 * MIB,
         descriptors=4096,
         makes_files=True,
@@ -36,7 +43,12 @@ POLICIES = {
 # the tool and the driver hold open; as another user than the one that started it, the tool hangs as it reports an error
 # (seen with version 2025.3). Since root may be that user, nothing of the machine may be written but the GPU's own devices.
 SANITIZED = replace(
-    POLICIES["cuda"], allow=_COMPILER, write=tuple(sorted(glob("/dev/nvidia*"))), own_proc=False, shared_cache=False
+    POLICIES["cuda"],
+    allow=_COMPILER,
+    write=tuple(sorted(glob("/dev/nvidia*"))),
+    own_proc=False,
+    shared_cache=False,
+    shared_memory=False,
 )
 LEFT_OUT = frozenset({"descriptors", "user", "network_namespace", "pid_namespace"})
 

@@ -58,6 +58,7 @@ class WorkerSession:
         os.close(arena)
         self._first = {"source": source, "entry": entry}
         self._pidfd: int | None = None
+        self._excess = 0  # bytes of memory for which the warm parent ended the process
         self._loaded = False
         self._ended: Outcome | None = None  # why no further call can be made
         self._closed = False
@@ -212,6 +213,8 @@ class WorkerSession:
         code = self._end()
         if code is None:
             raise WorkerLost("the warm parent ended during a call")
+        if self._excess:
+            return Outcome(MEMORY, message=f"the process had taken {self._excess / 2**30:.1f} GiB of memory")
         if code >= 0:
             return Outcome(CRASHED, message=f"exited by itself with status {code}")
         if code == -signal.SIGKILL:
@@ -236,7 +239,8 @@ class WorkerSession:
             self._supervisor.shutdown(socket.SHUT_WR)
             self._supervisor.settimeout(END_SECONDS)
             while wait and (data := self._supervisor.recv(4096)):
-                code = json.loads(data).get("code", code)
+                told = json.loads(data)
+                code, self._excess = told.get("code", code), told.get("excess", 0)
         self._supervisor.close()
         self._channel.close()
         self._arena.close()

@@ -33,6 +33,7 @@ _MAX_FINDINGS = 20
 _HARNESS = str(Path(__file__).resolve().parents[1]) + os.sep
 _PATHS = [*import_path(), *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))]
 _LIBRARIES = tuple({f"{path}{os.sep}" for path in (*_PATHS, *map(os.path.realpath, _PATHS))})
+_OPENERS = (os.path.join("ctypes", ""), os.path.join("numpy", "ctypeslib"))  # open a library for whoever calls them
 _COMPILERS = tuple(
     os.sep + package.replace("/", os.sep) for package in ("triton/", "torch/_inductor/", "torch/_dynamo/")
 )
@@ -154,6 +155,10 @@ class Watch:
             if name is not None and arguments[1] == "__code__":
                 self.note("tampering", f"replaced the code of {name}")
             return
+        if event == "ctypes.dlopen":
+            if opened_itself(sys._getframe(1)):
+                self.note("tampering", f"opened a shared library: {_shown(arguments[0] or 'the program')}")
+            return
         if event == "open":
             flags = arguments[2]
             if not isinstance(flags, int) or not flags & _WRITING:
@@ -178,13 +183,24 @@ def candidate_asked(frame: FrameType | None) -> bool:
         if name.startswith(_HARNESS):
             frame = frame.f_back
             continue
-        library = name.startswith(_LIBRARIES) or name.startswith("<frozen ")
-        if library and any(package in name for package in _COMPILERS):
-            return False
-        if not library:
+        if not _in_library(frame):
             return True
+        if any(package in name for package in _COMPILERS):
+            return False
         frame = frame.f_back
     return False
+
+
+def opened_itself(frame: FrameType | None) -> bool:
+    """Whether it is the candidate's own code that opens a library, and no package which that code uses."""
+    while frame is not None and _in_library(frame) and any(part in frame.f_code.co_filename for part in _OPENERS):
+        frame = frame.f_back
+    return frame is not None and not _in_library(frame) and not frame.f_code.co_filename.startswith(_HARNESS)
+
+
+def _in_library(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return name.startswith(_LIBRARIES) or name.startswith("<frozen ")
 
 
 def _attributes(owner: Any) -> dict[str, Any]:

@@ -524,6 +524,13 @@ TAMPERING = [
     relu("a socket", "tampering", "socket.socket()\nreturn right(x)", "import socket"),
     relu("a fork bomb", "tampering", "while True: os.fork()", "import os"),
     relu("a program", "tampering", "os.system('true')\nreturn right(x)", "import os"),
+    relu("a shared library", "tampering", "ctypes.CDLL(None)\nreturn right(x)", "import ctypes"),
+    relu(
+        "a shared library by another name",
+        "tampering",
+        "ctypes.cdll.LoadLibrary('libc.so.6')\nreturn right(x)",
+        "import ctypes",
+    ),
     relu("nonsense on the channel", "tampering", "os.write(3, bytes(64))\nreturn right(x)", "import os"),
 ]
 ENDS = [

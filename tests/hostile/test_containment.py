@@ -237,6 +237,18 @@ def test_system_calls_past_python(backend: WorkerBackend, call: str):
     assert outcome.message == "RuntimeError: True", outcome
 
 
+def test_packages_open_libraries_as_they_like(backend: WorkerBackend):
+    body = """
+    import ctypes, ctypes.util, math, functools, dataclasses, typing, itertools, numpy, numpy.ctypeslib, triton.testing
+    import sqlite3, uuid, torch.utils.cpp_extension
+    torch.library.custom_op, torch.compiler, torch.linalg, ctypes.pythonapi.Py_IsInitialized()
+    uuid.uuid4(), (ctypes.c_char * 4)()
+    return right(x)
+    """
+    outcome = attempt(backend, source(body))
+    assert (outcome.status, outcome.findings) == (RETURNED, ()), outcome
+
+
 def test_thread_and_descriptor_floods_end_with_the_candidate(backend: WorkerBackend):
     body = """
     import threading, time
