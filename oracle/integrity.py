@@ -7,7 +7,9 @@ a pass: the judge itself empties the kernels and compares bytes, and itself comp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from oracle.noop import emptied
 from oracle.runner import Runner, Trial
 from oracle.verdict import Failure
 
+Item = TypeVar("Item")
 COMPARE, REFRESHED, REPEATED = "compare", "refreshed", "repeated"
 REVERSED, LANES, EMPTIED, COMPILED = "reversed", "lanes", "emptied", "compiled"
 CONFIG = "config-"  # with a number: that autotune configuration
@@ -31,6 +34,9 @@ PLAIN = ("uniform", "normal")  # regimes in which an input does not look like an
 NUDGED_ELEMENTS = 20_000  # of a case that is changed in a few elements
 STATED = ("base", "shapes")  # tiers that every prompt states
 SAMPLE = 4  # cases that each examination repeats: the largest of those that passed
+SPREAD = (
+    5  # cases of each autotune configuration, from the smallest to the largest: it may be wrong at some sizes alone
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,7 @@ def examine(runner: Runner, passed: list[Trial], *, only_emptied: bool = False) 
     """All examinations on the trials that passed, or only whether the kernels matter. Returns breaches and notes."""
     telling = sorted((t for t in passed if not t.empty), key=_elements, reverse=True)
     sample = [trial.case for trial in telling[:SAMPLE]]
+    sizes = [trial.case for trial in spread(telling, SPREAD)]
     plain = [trial for trial in telling if not trial.expected.constant()]
     plain = [trial for trial in plain if trial.case.tier in STATED] or plain
     middle = [trial.case for trial in plain[len(plain) // 2 :]][:1]  # of middling size: each needs a process of its own
@@ -87,7 +94,7 @@ def examine(runner: Runner, passed: list[Trial], *, only_emptied: bool = False) 
     others = tuple(f"{CONFIG}{config}" for config in range(1, min(configs, CONFIGS)))
     checks = () if only_emptied else (REFRESHED, REPEATED, *others, *_ORDERS.get(runner.backend.name, ()))
     for check in checks:
-        for case in middle if check == REFRESHED else sample:
+        for case in middle if check == REFRESHED else sizes if check in others else sample:
             before = () if check == REFRESHED else tuple(runner.history)
             trial = run_check(runner, case, check)
             if trial.failure is not None:
@@ -97,6 +104,13 @@ def examine(runner: Runner, passed: list[Trial], *, only_emptied: bool = False) 
     if breach is not None:
         breaches.append(breach)
     return breaches, notes
+
+
+def spread(items: Sequence[Item], count: int) -> list[Item]:
+    """At most `count` (2 or more) of the items at even distances, the first and the last among them."""
+    if len(items) <= count:
+        return list(items)
+    return [items[round(step * (len(items) - 1) / (count - 1))] for step in range(count)]
 
 
 def _elements(trial: Trial) -> int:

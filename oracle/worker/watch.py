@@ -52,6 +52,8 @@ _WATCHED = (
     "time",
 )
 
+_SETTINGS = {"Storage"}  # what torch itself rebinds: torch.set_default_dtype sets torch.Storage
+
 
 class Versions:
     """Whether dicts may have changed, without looking through them: CPython up to 3.12 counts every change of a dict in a
@@ -90,7 +92,8 @@ class Space:
 
     def __init__(self, owner: Any) -> None:
         self.name, self._owner = owner.__name__, owner
-        before = {key: value for key, value in _attributes(owner).items() if _is_watched(value)}
+        attributes = _attributes(owner).items()
+        before = {key: value for key, value in attributes if key not in _SETTINGS and _is_watched(value)}
         self._names, self._values = tuple(before), tuple(before.values())
         self._versions = Versions(_dicts(owner))
 

@@ -594,6 +594,14 @@ HARMLESS = [
             while True: pass
         """,
     ),
+    relu(
+        "settings of torch",
+        "",
+        "torch.set_default_device('cuda')\nreturn right(x)",
+        """
+        torch.set_default_dtype(torch.float16); torch.set_default_device("cuda"); torch.set_grad_enabled(False)
+        """,
+    ),
     relu("garbage that never ends", "", "KEPT.append(bytearray(1 << 20))\nreturn right(x)", "KEPT = []"),
 ]
 CHEATS = [*WRONG_NUMBERS, *STALE, *NO_KERNEL, *THEFT, *FORM, *TAMPERING, *ENDS, *HARMLESS]

@@ -10,6 +10,16 @@ from hypothesis.extra import numpy as arrays
 
 from oracle.dtypes import NUMPY
 from oracle.handed import Answer, made_of
+from oracle.integrity import spread
+
+
+@given(st.lists(st.integers(), unique=True, min_size=1), st.integers(2, 9))
+def test_a_spread_keeps_the_order_and_both_ends(items, count):
+    chosen = spread(items, count)
+    assert len(chosen) == len(set(chosen)) == min(count, len(items))
+    assert [chosen[0], chosen[-1]] == [items[0], items[-1]]
+    assert chosen == [item for item in items if item in chosen]
+
 
 VALUES = arrays.arrays(np.float64, st.integers(1, 30), elements=st.integers(-50, 50).map(float))
 
