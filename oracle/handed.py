@@ -76,9 +76,10 @@ def made_of(want: np.ndarray, values: np.ndarray, bound: float) -> bool:
 
 
 def _read(data: bytes, dtype: str) -> np.ndarray:
+    """As floats that hold every value of the dtype, or nearly (large integers)."""
     kind = NUMPY[dtype]
     read = np.frombuffer(data, kind, len(data) // kind.itemsize)
-    return read.astype(np.float32) if kind == NUMPY["bfloat16"] else read
+    return read if dtype in ("float32", "float64") else read.astype(np.float32 if dtype in FLOATS else np.float64)
 
 
 def _placed(read: np.ndarray, want: np.ndarray, bounds: np.ndarray) -> bool:

@@ -69,3 +69,5 @@ def test_a_part_of_an_input_is_made_of_it():
     given = GENERATOR.normal(size=100).astype(np.float32)
     assert answer(given[20:60].astype(np.float64)).made_of(given, "float32")
     assert not answer(np.maximum(given, 0).astype(np.float64)).made_of(given, "float32")
+    for dtype in ("bool", "uint8", "int64"):
+        assert not answer(given[20:60].astype(np.float64)).made_of((given > 0).astype(dtype), dtype)
