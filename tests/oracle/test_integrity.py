@@ -61,6 +61,11 @@ def test_other_values_are_not_the_answer():
             assert not answer(WANT).found_in(values.astype(dtype).tobytes())
 
 
+def test_values_that_tolerance_does_not_tell_apart_say_nothing():
+    assert answer(WANT).telling()
+    assert not answer(WANT * 1e-6).telling()
+
+
 def test_few_values_within_something_larger_say_nothing():
     assert not answer(np.arange(10.0)).found_in(np.arange(100, dtype=np.float32).tobytes())
 
