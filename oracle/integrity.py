@@ -23,13 +23,14 @@ from oracle.runner import Runner, Trial
 from oracle.verdict import Failure
 
 Item = TypeVar("Item")
-COMPARE, REFRESHED, REPEATED = "compare", "refreshed", "repeated"
+COMPARE, REFRESHED, REPEATED, WATCHED = "compare", "refreshed", "repeated", "watched"
 REVERSED, LANES, EMPTIED, COMPILED = "reversed", "lanes", "emptied", "compiled"
 CONFIG = "config-"  # with a number: that autotune configuration
 CONFIGS = 4  # configurations judged, at most
 _ORDERS = {"interpreter": (REVERSED, LANES)}  # what only a backend that decides order and lanes itself can examine
 HOST = "host_compute"
 HELD_CASES = 4  # cases on which it is looked whether memory holds the answer when emptied kernels are launched
+WATCHED_CASES = 2  # watched beside the repetitions
 PLAIN = ("uniform", "normal")  # regimes in which an input does not look like an output (as tanh of the tiny does)
 NUDGED_ELEMENTS = 20_000  # of a case that is changed in a few elements
 STATED = ("base", "shapes")  # tiers that every prompt states
@@ -59,14 +60,14 @@ def run_check(runner: Runner, case: Case, check: str) -> Trial:
     if check == REFRESHED:
         return _refreshed(runner, case)
     if check == REPEATED:
-        first = runner.run(case, watched=True)
-        if first.failure is not None and first.failure.kind != HOST:
-            first = runner.run(case)
+        first = _watched(runner, case)
         second = runner.run(case, poison=1)
         if first.failure is None and second.failure is not None:
             kind = "unwritten_output" if second.failure.kind == "numerical_mismatch" else "nondeterministic"
             return _as(second, kind, "a second run on the same inputs: ")
         return second if first.failure is None else first
+    if check == WATCHED:
+        return _watched(runner, case)
     if check.startswith(CONFIG) and check.removeprefix(CONFIG).isdecimal():
         return runner.run(case, config=int(check.removeprefix(CONFIG)))
     if check == EMPTIED:
@@ -92,15 +93,18 @@ def examine(runner: Runner, passed: list[Trial], *, only_emptied: bool = False) 
     if configs > CONFIGS:
         notes.append(f"{CONFIGS} of {configs} autotune configurations were judged")
     others = tuple(f"{CONFIG}{config}" for config in range(1, min(configs, CONFIGS)))
-    checks = () if only_emptied else (REFRESHED, REPEATED, *others, *_ORDERS.get(runner.backend.name, ()))
-    for check in checks:
-        for case in middle if check == REFRESHED else sizes if check in others else sample:
+    whole = (REFRESHED, REPEATED, WATCHED, *others, *_ORDERS.get(runner.backend.name, ()))
+    unseen = telling if only_emptied else telling[SAMPLE:]  # a repetition is watched as well
+    watched = [trial.case for trial in spread(unseen, WATCHED_CASES)]
+    cases = {REFRESHED: middle, WATCHED: watched, **dict.fromkeys(others, sizes)}
+    for check in (WATCHED,) if only_emptied else whole:
+        for case in cases.get(check, sample):
             before = () if check == REFRESHED else tuple(runner.history)
             trial = run_check(runner, case, check)
             if trial.failure is not None:
                 breaches.append(Breach(trial.failure, case, check, before))
                 break
-    breach = _emptied_kernels(runner, [t for t in telling if not t.expected.constant()])
+    breach = _emptied_kernels(runner, _plain_first([t for t in telling if not t.expected.constant()]))
     if breach is not None:
         breaches.append(breach)
     return breaches, notes
@@ -111,6 +115,12 @@ def spread(items: Sequence[Item], count: int) -> list[Item]:
     if len(items) <= count:
         return list(items)
     return [items[round(step * (len(items) - 1) / (count - 1))] for step in range(count)]
+
+
+def _plain_first(trials: list[Trial]) -> list[Trial]:
+    """Those first on which an answer in memory tells, of every size: sizes may be treated differently."""
+    first = spread([trial for trial in trials if trial.case.regime in PLAIN], HELD_CASES)
+    return [*first, *(trial for trial in trials if all(trial is not taken for taken in first))]
 
 
 def _elements(trial: Trial) -> int:
@@ -126,12 +136,23 @@ def _as(trial: Trial, kind: str, prefix: str) -> Trial:
     return replace(trial, failure=Failure(kind, tier, prefix + failure.message, failure.detail))
 
 
+def _watched(runner: Runner, case: Case) -> Trial:
+    """The case with every operator looked at. What fails in another way only while it is watched has not failed."""
+    trial = runner.run(case, watched=True)
+    return trial if trial.failure is None or trial.failure.kind == HOST else runner.run(case)
+
+
 def _refreshed(runner: Runner, case: Case) -> Trial:
     """The case after a call with other contents of the same sizes, then with a few elements changed, in a process that has
     seen nothing else."""
     after = "after a call with other contents of the same sizes: "
     with _beside(runner, runner.source) as fresh:
-        fresh.run(case.with_(seed=case.seed ^ 1, values=None))
+        first = fresh.run(
+            case.with_(seed=case.seed ^ 1, values=None), watched=True
+        )  # before TorchScript has fused anything
+        if first.failure is not None and first.failure.kind == HOST:
+            runner.executions += fresh.executions
+            return first
         trial = fresh.run(case)
         if trial.failure is None and (nudged := _nudged(runner, case)) is not None:
             trial, after = fresh.run(nudged), "after a call whose contents differed in a few elements: "

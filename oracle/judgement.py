@@ -13,7 +13,7 @@ from oracle.attribution import attribute
 from oracle.case import Case
 from oracle.clock import spending
 from oracle.counterexample import counterexample
-from oracle.integrity import COMPARE, COMPILED, EMPTIED, STATED, examine
+from oracle.integrity import COMPARE, COMPILED, EMPTIED, HOST, STATED, examine
 from oracle.portfolio import portfolio
 from oracle.runner import Runner, Trial, no_launch
 from oracle.schema import DOMAINS, TIERS
@@ -168,8 +168,9 @@ class Judgement:
         return False
 
     def _examine(self) -> None:
-        """Integrity, for what gave right numbers: kernels that the answer does not need fail it in every tier, since the
-        cases that passed say nothing then; the rest is asked only of a candidate that passes its domain."""
+        """Integrity, for what gave right numbers: kernels that the answer does not need, and host code that computes, fail
+        it in every tier, since the cases that passed say nothing then; the rest is asked only of a candidate that passes
+        its domain."""
         first = next(trial for trial in self.passed if not trial.empty)
         if self.launches == 0:
             self._book(no_launch(first.case.tier), Evidence(first))
@@ -183,7 +184,7 @@ class Judgement:
         for breach in breaches:
             trial = next(trial for trial in self.passed if trial.case == breach.case)
             self._book(breach.failure, Evidence(trial, breach.check, breach.before))
-            if breach.check == EMPTIED:
+            if breach.check == EMPTIED or breach.failure.kind == HOST:
                 self._fail_rest(breach.failure)
 
     def _fail_rest(self, failure: Failure) -> None:

@@ -278,7 +278,7 @@ NO_KERNEL = [
         @triton.jit
         def _from_address(address, out_ptr, n, BLOCK: tl.constexpr):
             lanes = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-            wide_ptr = address.to(tl.pointer_type(out_ptr.dtype.element_ty)) + 1
+            wide_ptr = address.to(out_ptr.dtype) + 1
             tl.store(out_ptr + lanes, tl.load(wide_ptr + lanes, mask=lanes < n), mask=lanes < n)
         """,
     ),

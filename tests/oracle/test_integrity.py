@@ -71,6 +71,11 @@ def test_other_values_are_not_the_answer():
             assert not answer(WANT).found_in(values.astype(dtype).tobytes())
 
 
+def test_values_that_tolerance_does_not_tell_apart_say_nothing():
+    assert answer(WANT).telling()
+    assert not answer(WANT * 1e-6).telling()
+
+
 def test_few_values_within_something_larger_say_nothing():
     assert not answer(np.arange(10.0)).found_in(np.arange(100, dtype=np.float32).tobytes())
 
@@ -79,3 +84,5 @@ def test_a_part_of_an_input_is_made_of_it():
     given = GENERATOR.normal(size=100).astype(np.float32)
     assert answer(given[20:60].astype(np.float64)).made_of(given, "float32")
     assert not answer(np.maximum(given, 0).astype(np.float64)).made_of(given, "float32")
+    for dtype in ("bool", "uint8", "int64"):
+        assert not answer(given[20:60].astype(np.float64)).made_of((given > 0).astype(dtype), dtype)
