@@ -71,7 +71,7 @@ class Server:
         self.watch = watch
         self._turn = threading.Lock()
         self._running = False  # whether the candidate's code is: only then may the device's word of compiling be sent
-        self._earlier = outputs.Earlier()
+        self._earlier = outputs.Earlier(device)
         self._seconds = 0.0  # that the candidate's code ran at its last turn
         device.told = self._compiling
 

@@ -1,8 +1,8 @@
 """The CUDA device: inputs are copied to one arena on the GPU, and Triton compiles and launches kernels as it always does.
 
-Around a call: what the candidate allocates is poisoned and has red zones, launches are counted, every autotune
-configuration can be chosen, work on a stream that the caller's stream never waits for is noticed, and the caller's
-allocator is limited. The warm parent imports torch and Triton but never starts CUDA; each fork does.
+Around a call: what the candidate allocates is poisoned and has red zones, as the inputs have, launches are counted, every
+autotune configuration can be chosen, work on a stream that the caller's stream never waits for is noticed, and the
+caller's allocator is limited. The warm parent imports torch and Triton but never starts CUDA; each fork does.
 
 Not seen: undefined lanes and program order (the hardware decides both), memory that a candidate takes past torch's
 allocator, and reads outside a tensor that stay inside the GPU's mapped memory.

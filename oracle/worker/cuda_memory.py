@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,7 +191,7 @@ class Memory:
 
     def let_go(self) -> None:
         """Look at everything, then give up what the candidate no longer uses."""
-        with _no_function():
+        with _no_function(), suppress(_OutOfMemory):  # looking takes some memory as well
             self.check()
         self.restart()
 

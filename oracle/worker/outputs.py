@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
 from oracle.worker.device import Device
@@ -27,6 +28,7 @@ _no_function, _no_grad = torch._C.DisableTorchFunction, torch.no_grad
 _detach, _contiguous = torch.Tensor.detach, torch.Tensor.contiguous
 _resolve_conj, _resolve_neg = torch.Tensor.resolve_conj, torch.Tensor.resolve_neg
 _is_contiguous, _element_size = torch.Tensor.is_contiguous, torch.Tensor.element_size
+_empty, _set, _revived = torch.empty, torch.Tensor.set_, torch.UntypedStorage._new_with_weak_ptr
 _strided = torch.strided
 _type_name = type.__dict__["__name__"].__get__
 _is_batched = torch._C._functorch.is_functorch_wrapped_tensor
@@ -35,42 +37,66 @@ _tuple_iter, _issubclass = tuple.__iter__, issubclass
 
 @dataclass
 class Returned:
-    """`structure` as in `protocol.Outcome`; `headers` and `fetchers`: one per tensor, in order."""
+    """`structure` as in `protocol.Outcome`; of each tensor, in order, one of `headers`, `fetchers`, `tensors` (detached)."""
 
     structure: str
-    headers: list[dict[str, Any]]
-    fetchers: list[Callable[[], bytes]]
+    headers: list[dict[str, Any]] = field(default_factory=list)
+    fetchers: list[Callable[[], bytes]] = field(default_factory=list)
+    tensors: list[torch.Tensor] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A result whose memory the candidate may still use; only then can it be overwritten."""
+
+    storage: StorageWeakRef
+    like: torch.Tensor  # without memory
+    before: bytes
+
+    def changed(self, device: Device) -> bool:
+        storage = _revived(self.storage.cdata)
+        if storage is None:
+            return False
+        if storage.nbytes() < self.like.untyped_storage().nbytes():
+            return True
+        where = self.like.storage_offset(), self.like.shape, self.like.stride()
+        tensor = _set(_empty(0, dtype=self.like.dtype, device=storage.device), storage, *where)
+        try:
+            return device.fetch(_contiguous(tensor), len(self.before)) != self.before
+        except RuntimeError:  # it cannot be read any more
+            return False
 
 
 class Earlier:
-    """Results of the last calls, which a caller may still hold, and their bytes as they were returned. Not those in an
-    input's memory: the inputs have been renewed since."""
+    """Results of the last calls as they were: a caller may still hold them. Not those in an input's memory, which has been
+    renewed since. Nothing is kept alive."""
 
-    def __init__(self) -> None:
-        self._kept: deque[list[tuple[Callable[[], bytes], bytes]]] = deque(maxlen=KEPT_RESULTS)
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._kept: deque[list[_Kept]] = deque(maxlen=KEPT_RESULTS)
 
     def overwritten(self) -> bool:
-        """Whether one is no longer what it was. It is told once; what can no longer be read is no longer looked at."""
-        changed = False
+        """Whether one is no longer what it was; told once of each."""
+        changed = [kept for result in self._kept for kept in result if kept.changed(self._device)]
         for result in self._kept:
-            for item in list(result):
-                fetch, before = item
-                try:
-                    same = fetch() == before
-                except RuntimeError:
-                    result.remove(item)
-                    continue
-                if not same:
-                    changed = True
-                    result.remove(item)
-        return changed
+            result[:] = [kept for kept in result if not any(kept is other for other in changed)]
+        return bool(changed)
 
     def keep(self, returned: Returned, parts: list[bytes]) -> None:
         """The oldest make room. `parts`: the bytes of each tensor."""
-        items = zip(returned.headers, returned.fetchers, parts, strict=True)
-        self._kept.append([(fetch, data) for header, fetch, data in items if data and header["alias"] is None])
-        while sum(len(data) for result in self._kept for _, data in result) > KEPT_BYTES:
+        items = zip(returned.headers, returned.tensors, parts, strict=True)
+        own = [(tensor, data) for header, tensor, data in items if data and header["alias"] is None]
+        self._kept.append([_kept(tensor, data) for tensor, data in own if not (tensor.is_conj() or tensor.is_neg())])
+        while sum(len(kept.before) for result in self._kept for kept in result) > KEPT_BYTES:
             self._kept.popleft()
+
+
+def _kept(tensor: torch.Tensor, data: bytes) -> _Kept:
+    storage = tensor.untyped_storage()
+    end = storage.nbytes() // tensor.element_size()
+    whole = _empty(end, dtype=tensor.dtype, device="meta")
+    like = whole.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+    return _Kept(StorageWeakRef(storage), like, data)
 
 
 def guarded() -> ExitStack:
@@ -91,28 +117,29 @@ def examine(result: Any, device: Device) -> Returned:
         strange = [item for item in items if type(item) not in _plain_types]
         if len(items) > MAX_OUTPUTS or strange:
             names = ", ".join(_name(type(item)) for item in items[:4])
-            return Returned(f"tuple of ({names}{', …' if len(items) > 4 else ''})", [], [])
+            return Returned(f"tuple of ({names}{', …' if len(items) > 4 else ''})")
         return _tensors("tuple", items, device)
-    return Returned("None" if result is None else _name(kind), [], [])
+    return Returned("None" if result is None else _name(kind))
 
 
 def _tensors(structure: str, tensors: list[Any], device: Device) -> Returned:
-    headers, fetchers = [], []
+    headers, fetchers, plain = [], [], []
     budget = MAX_PAYLOAD
     for tensor in tensors:
         try:
             fault = _fault(tensor)
             if fault:
-                return Returned(fault, [], [])
+                return Returned(fault)
             header, fetcher, size = _describe(tensor, device, budget)
         except MemoryError:
             raise
         except Exception as error:
-            return Returned(f"a tensor that cannot be read ({_name(type(error))})", [], [])
+            return Returned(f"a tensor that cannot be read ({_name(type(error))})")
         budget -= size
         headers.append(header)
         fetchers.append(fetcher)
-    return Returned(structure, headers, fetchers)
+        plain.append(_detach(tensor))
+    return Returned(structure, headers, fetchers, plain)
 
 
 def _fault(tensor: Any) -> str:

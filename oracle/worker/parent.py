@@ -1,7 +1,8 @@
 """The warm parent: imports torch and Triton once, then forks one contained process per candidate.
 
 Started by `oracle.backends` as `python -m oracle.worker.parent BACKEND FD BASE WITHOUT`, where FD is one end of a
-sequenced-packet socket pair. It reads no candidate and opens no file of one; it only forks, reports ends and cleans up.
+sequenced-packet socket pair. It reads no candidate and opens no file of one; it only forks, ends what takes too
+much memory, reports ends and cleans up.
 """
 
 from __future__ import annotations

@@ -221,9 +221,6 @@ RIGHT = {
         "t = torch.empty(64, pin_memory=True).zero_().to(x.device, non_blocking=True)\nreturn right(x)"
     ),
     "right_graph_with_a_copy": Attack(candidate(GRAPH.replace("return out", "return out.clone()"), FAR)),
-    "right_dlpack": _of_ones_own(
-        "out = torch.from_dlpack(torch.empty_like(x)) if x.numel() else torch.empty_like(x)\nreturn launch(x, out)"
-    ),
     "right_returned_twice": _of_ones_own(
         "if not x.numel():\n    return kept.setdefault((x.shape, x.dtype), torch.empty_like(x))\nreturn right(x)"
     ),
