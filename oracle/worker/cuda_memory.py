@@ -14,6 +14,7 @@ from oracle.interpreter.host_compute import note_arithmetic
 from oracle.interpreter.state import current
 from oracle.poison import POISON
 from oracle.worker.isolation import GIB
+from oracle.worker.streams import streams
 
 ZONE = 4096  # bytes on either side
 HELD_BYTES = 2 * GIB  # what is kept until the call ends, so that its zones can be looked at
@@ -44,6 +45,8 @@ class Allocations(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if _FILL.get(func, func) is not None:  # memory that nothing is written to is ready at once
+            streams.operates()
         if func in _FILL:
             made = self._memory.allocate(func, args, kwargs, _FILL[func])
             if made is not None:
