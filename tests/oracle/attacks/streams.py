@@ -48,6 +48,17 @@ def known(x):
     return _graphs[key]
 """
 
+# Some of a process's streams share a hardware queue with the default one (CUDA_DEVICE_MAX_CONNECTIONS).
+KEPT = """
+_STREAMS = [torch.cuda.Stream() for _ in range(4)]
+"""
+
+
+def kept(index: int) -> str:
+    """Launched on the same stream in every call."""
+    body = f"s = _STREAMS[{index}]\ns.wait_stream(torch.cuda.current_stream())\n"
+    return candidate(f"{body}with torch.cuda.stream(s):\n    out = right(x)\nreturn out", KEPT)
+
 
 def side(after: str = "", before: str = "") -> str:
     """Launched on a side stream; `after` is done before the return."""
@@ -58,6 +69,7 @@ ATTACKS: dict[str, Attack] = {
     "stream_plain": Attack(side(), LATE),
     "stream_event_unwaited": Attack(side("e = torch.cuda.Event()\ne.record(s)"), LATE),
     "stream_another_waited": Attack(side("torch.cuda.current_stream().wait_stream(torch.cuda.Stream())"), LATE),
+    **{f"stream_kept_{index}": Attack(kept(index), LATE) for index in range(4)},
     "stream_external": Attack(
         candidate(
             """
