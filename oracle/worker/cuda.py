@@ -23,13 +23,13 @@ from oracle.interpreter.host_compute import watching
 from oracle.interpreter.state import current
 from oracle.worker import cuda_launches
 from oracle.worker.cuda_arena import Arena
-from oracle.worker.cuda_launches import streams
 from oracle.worker.cuda_memory import Allocations, Memory
 from oracle.worker.device import Columns, Ended, unheard
 from oracle.worker.held import Held
 from oracle.worker.isolation import GIB, MIB
 from oracle.worker.policies import POLICIES
 from oracle.worker.repeating import repeat
+from oracle.worker.streams import streams
 
 MEMORY_BYTES = 16 * GIB  # of the GPU, per candidate
 OWN_BYTES = 1 * GIB  # beyond that, for what looks at the candidate's memory after a call
@@ -80,6 +80,8 @@ class Cuda:
                 yield
         finally:
             _set_stream(_default_stream())
+            if streams.unwaited():
+                current.find("late_write", "a kernel was launched on a stream that the caller's stream never waits for")
 
     def place(self, arena: memoryview, inputs: list[dict[str, Any]]) -> list[Any]:
         return self._arena.place(arena, inputs)
@@ -101,8 +103,6 @@ class Cuda:
         _synchronize()
 
     def end(self) -> Ended:
-        if streams.pending:
-            current.find("late_write", "a kernel was launched on a stream that the caller's stream never waits for")
         held = current.held.everything() if current.held else []
         self._check_taken()
         self._limit(1)

@@ -1,4 +1,4 @@
-"""Triton on the GPU, as it is but for what is counted: launches, the streams they go to, and the time compiling takes.
+"""Triton on the GPU, as it is but for what is counted: launches and the time compiling takes.
 
 Autotuned kernels run the configuration that the judge names, and the fastest one only where the call is timed.
 """
@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -29,47 +28,21 @@ from triton.runtime.jit import JITFunction
 from oracle.interpreter.launches import autotuned
 from oracle.interpreter.state import current
 from oracle.worker import launcher
+from oracle.worker.streams import capturing, raw_stream, streams
 
 _ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)  # compute capabilities × 10 that are asked for in advance
 _UNFIT = (OutOfResources, CompileTimeAssertionFailure, PTXASError)  # an autotuner passes over such a configuration
 
-_RECORDED = "recorded_on"  # attribute of an event: the raw handle of the stream whose work it stands for
-
 _tuned = Autotuner.run
-_is_capturing = torch.cuda.is_current_stream_capturing
-
-
-@dataclass
-class Streams:
-    """Streams with launches that nothing has waited for yet, as raw handles. `caller` is the stream of the call."""
-
-    caller: int = 0
-    pending: set[int] = field(default_factory=set)
-
-    def restart(self) -> None:
-        self.caller, self.pending = _raw_stream(), set()
-
-    def launched(self) -> None:
-        stream = _raw_stream()
-        if stream != self.caller and not _is_capturing():
-            self.pending.add(stream)
-
-    def waited(self, stream: int | None = None) -> None:
-        """For one stream's work, or for all."""
-        self.pending = set() if stream is None else self.pending - {stream}
-
-
-streams = Streams()
 
 
 def install(told: Callable[[bool], None]) -> None:
     """Once, in the warm parent. `told` is called as a compilation begins (True) and ends (False)."""
     clock = _Clock(told)
-    JITFunction.run = _counted(JITFunction.run)
+    driver.CudaLauncher.__call__ = _counted(driver.CudaLauncher.__call__)
     JITFunction._do_compile = clock.timed(JITFunction._do_compile)
     Autotuner.run = _autotuned
     torch.cuda.CUDAGraph.replay = _replayed(torch.cuda.CUDAGraph.replay)  # type: ignore[method-assign]
-    _watch_waiting()
     launcher.install()
 
 
@@ -120,25 +93,30 @@ class _Clock:
 
 
 def _counted(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`JITFunction.run`: a warm-up compiles and launches nothing."""
+    """`CudaLauncher.__call__`, which every road to a launch leads to: a kernel, or one that was compiled before."""
 
-    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        if not warmup:
-            current.hold()
-        result = original(self, *args, grid=grid, warmup=warmup, **kwargs)
-        if not warmup:
-            current.launches += 1
-            streams.launched()
+    def __call__(self: Any, grid_x: Any, grid_y: Any, grid_z: Any, stream: int, *args: Any, **kwargs: Any) -> Any:
+        if capturing(stream):
+            return original(self, grid_x, grid_y, grid_z, stream, *args, **kwargs)
+        current.hold()
+        streams.delay(stream)
+        result = original(self, grid_x, grid_y, grid_z, stream, *args, **kwargs)
+        current.launches += 1
+        streams.launched(stream)
         return result
 
-    return run
+    return __call__
 
 
 def _replayed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`CUDAGraph.replay`: what was captured runs now, on the current stream. It counts as one launch."""
+
     def replay(self: Any) -> Any:
-        current.launches += 1
-        streams.launched()
+        stream = raw_stream()
+        streams.delay(stream)
         result = original(self)
+        current.launches += 1
+        streams.launched(stream)
         current.hold()  # what was captured could not be looked at: it had not run
         return result
 
@@ -161,53 +139,3 @@ def _autotuned(self: Any, *args: Any, **kwargs: Any) -> Any:
         finally:
             current.config = wanted
     return autotuned(self, *args, **kwargs)
-
-
-def _raw_stream() -> int:
-    return torch._C._cuda_getCurrentRawStream(torch.cuda.current_device()) if torch.cuda.is_initialized() else 0
-
-
-def _watch_waiting() -> None:
-    """Every way of waiting for another stream's work. An event stands for the stream it was recorded on."""
-    stream, event = torch.cuda.Stream, torch.cuda.Event
-    event.record = _recording(event.record)  # type: ignore[method-assign]
-    for holder, name, whose in (
-        (stream, "wait_stream", lambda self, stream: _handle(stream)),
-        (stream, "synchronize", lambda self: _handle(self)),
-        (stream, "wait_event", lambda self, event: _recorded(event)),
-        (event, "wait", lambda self, stream=None: _recorded(self)),
-        (event, "synchronize", lambda self: _recorded(self)),
-        (torch.cuda, "synchronize", lambda device=None: None),
-    ):
-        setattr(holder, name, _waiting(getattr(holder, name), whose))
-
-
-def _handle(stream: Any) -> int | None:
-    return getattr(stream, "cuda_stream", None)
-
-
-def _recorded(event: Any) -> int | None:
-    return getattr(event, _RECORDED, None)
-
-
-def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`Event.record`, which `Stream.record_event` calls as well."""
-
-    def record(self: Any, stream: Any = None) -> Any:
-        result = original(self, stream)
-        setattr(self, _RECORDED, _raw_stream() if stream is None else _handle(stream))
-        return result
-
-    return record
-
-
-def _waiting(original: Callable[..., Any], whose: Callable[..., int | None]) -> Callable[..., Any]:
-    """A way of waiting; `whose`, called alike, tells for which stream's work, None for everything (also where that is
-    unknown)."""
-
-    def wait(*args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
-        streams.waited(whose(*args, **kwargs))
-        return result
-
-    return wait

@@ -17,6 +17,7 @@ from oracle.interpreter.host_compute import note_arithmetic
 from oracle.interpreter.state import current
 from oracle.poison import POISON
 from oracle.worker.isolation import GIB
+from oracle.worker.streams import streams
 
 ZONE = 65536  # bytes on either side: the row after the next is still seen where rows have 32 KiB
 HELD_BYTES = 2 * GIB  # what the candidate no longer uses is kept for so long, so that its zones can be looked at
@@ -64,6 +65,8 @@ class Allocations(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         ours = not (_compiling() or _capturing() or _transforming())  # what torch traces or captures is its own affair
+        if _FILL.get(func, func) is not None:  # memory that nothing is written to is ready at once
+            streams.operates()
         made = None
         if ours and func in _FILL:
             made = self._memory.allocate(func, args, kwargs, _FILL[func])
