@@ -20,7 +20,8 @@ import torch
 from oracle.interpreter.state import current
 
 CYCLES = 2_000_000_000  # of a fast GPU's clock in a second; a slower one waits longer
-DELAY, LEAST = 0.04, 0.002  # seconds that a side stream is kept waiting, and once those of the call are spent
+DELAY = 0.04  # seconds that a side stream is kept waiting
+LEAST = 0.002  # the same before a launch while it still waits, and once the seconds of the call are spent
 SECONDS = 0.4  # of one call
 GRACE = 0.0005  # seconds from the end of a kernel, which a candidate may see in memory, to that of its event
 
@@ -57,20 +58,24 @@ class Streams:
 
     def operates(self) -> None:
         """A torch operation begins, on the current stream."""
-        if _gpu():
-            self.delay(raw_stream())
+        if _gpu() and not self._still_waits(stream := raw_stream()):
+            self.delay(stream)
 
     def delay(self, stream: int) -> None:
-        """Before work is given to a stream."""
-        now = _now()
-        if stream in _LEGACY or current.timed or now < self._waits.get(stream, now):
+        """Before work is given to a stream. A launch is held up even where the stream waits already: the work before it may
+        have been waited for."""
+        if stream in _LEGACY or current.timed:
             return
-        seconds = DELAY if self._left > 0 else LEAST
+        now = _now()
+        seconds = DELAY if self._left > 0 and not self._still_waits(stream) else LEAST
         with suppress(Exception), _on(stream):
             if not _is_capturing():
                 _device_waits(round(seconds * CYCLES))
                 self._left -= seconds
-                self._waits[stream] = now + seconds / 2
+                self._waits[stream] = max(self._waits.get(stream, 0.0), now + seconds / 2)
+
+    def _still_waits(self, stream: int) -> bool:
+        return _now() < self._waits.get(stream, 0.0)
 
     def launched(self, stream: int) -> None:
         """After a launch, which is not captured."""

@@ -70,7 +70,7 @@ def test_sleeping_just_under_the_limit_in_every_case_ends_with_the_candidates_ow
     slow = relu("slow", "", "time.sleep(0.5)\nreturn right(x)", "import time")
     verdict = judge.judge(tasks()[slow.task], slow.source, naive=False)
     assert (verdict.status, verdict.tiers["base"]) == (UNJUDGED, PASS)
-    assert verdict.seconds < 8
+    assert verdict.seconds < 12
     nothing_left(backend)
 
 

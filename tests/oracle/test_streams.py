@@ -59,12 +59,12 @@ def test_the_callers_stream_is_never_kept_waiting(gpu: Gpu):
     assert not streams.unwaited()
 
 
-def test_a_side_stream_waits_before_its_work_and_again_once_half_of_that_has_passed(gpu: Gpu):
+def test_a_side_stream_waits_before_each_launch_and_long_once_half_of_that_has_passed(gpu: Gpu):
     streams = Streams()
     for gpu.clock in (0.0, 0.4 * DELAY, 0.6 * DELAY):
         streams.delay(SIDE)
     streams.delay(OTHER)
-    assert gpu.waits == [(SIDE, DELAY), (SIDE, DELAY), (OTHER, DELAY)]
+    assert gpu.waits == [(SIDE, DELAY), (SIDE, LEAST), (SIDE, DELAY), (OTHER, DELAY)]
     assert gpu.stream == CALLER
 
 
@@ -80,10 +80,12 @@ def test_the_waiting_of_one_call_is_limited(gpu: Gpu):
     assert gpu.waits[-1] == (SIDE, DELAY)
 
 
-def test_operations_keep_the_current_stream_waiting(gpu: Gpu):
+def test_operations_keep_the_current_stream_waiting_unless_it_waits(gpu: Gpu):
     gpu.stream = SIDE
-    Streams().operates()
-    assert gpu.waits == [(SIDE, DELAY)]
+    streams = Streams()
+    for gpu.clock in (0.0, 0.4 * DELAY, 0.6 * DELAY):
+        streams.operates()
+    assert gpu.waits == [(SIDE, DELAY)] * 2
 
 
 def test_a_launch_that_is_not_done_when_the_callers_stream_ends_was_not_waited_for(gpu: Gpu):

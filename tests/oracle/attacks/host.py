@@ -288,6 +288,7 @@ return right(x)
     ),
     "right_keeps_its_workspace": candidate(
         """
+x = x.contiguous()
 n = x.numel()
 if KEPT.get("size", 0) < n:
     KEPT.update(size=n, space=torch.empty(n, dtype=torch.float32, device=x.device))

@@ -15,16 +15,6 @@ with torch.cuda.stream(s):
     out = right(x)
 """
 
-# A stream of the kind that the default stream waits for, made by the driver.
-BLOCKING = """
-def blocking():
-    import ctypes
-    made = ctypes.c_void_p()
-    if ctypes.CDLL("libcuda.so.1").cuStreamCreate(ctypes.byref(made), 0):
-        raise RuntimeError("no stream")
-    return torch.cuda.ExternalStream(made.value)
-"""
-
 GRAPHS = """
 _graphs = {}
 
@@ -183,9 +173,6 @@ return out
     ),
     "right_generic_event": Attack(
         side('e = torch.Event("cuda")\ne.record(s)\ne.wait(torch.accelerator.current_stream())')
-    ),
-    "right_blocking_stream": Attack(
-        candidate("s = blocking()\nwith torch.cuda.stream(s):\n    out = right(x)\nreturn out", BLOCKING)
     ),
     "right_record_stream": Attack(
         side("torch.cuda.current_stream().wait_stream(s)\nout.record_stream(torch.cuda.current_stream())")
