@@ -35,9 +35,7 @@ PLAIN = ("uniform", "normal")  # regimes in which an input does not look like an
 NUDGED_ELEMENTS = 20_000  # of a case that is changed in a few elements
 STATED = ("base", "shapes")  # tiers that every prompt states
 SAMPLE = 4  # cases that each examination repeats: the largest of those that passed
-SPREAD = (
-    5  # cases of each autotune configuration, from the smallest to the largest: it may be wrong at some sizes alone
-)
+SPREAD = 5  # cases of each autotune configuration, of all sizes: it may be wrong at some alone
 
 
 @dataclass(frozen=True)
@@ -128,11 +126,14 @@ def _elements(trial: Trial) -> int:
 
 
 def _as(trial: Trial, kind: str, prefix: str) -> Trial:
-    """The trial with its failure, if any, attributed to an examination. Portability kinds change tier."""
+    """The trial with its failure, if any, attributed to an examination. Portability kinds change tier. A timeout stays one:
+    it tells nothing of what was examined."""
     failure = trial.failure
     if failure is None or failure.kind == "tampering":
         return trial
     tier = "portability" if kind in ("order_dependent", "undefined_lanes") else failure.tier
+    if failure.kind == "timeout":
+        return replace(trial, failure=replace(failure, tier=tier))
     return replace(trial, failure=Failure(kind, tier, prefix + failure.message, failure.detail))
 
 
@@ -147,9 +148,8 @@ def _refreshed(runner: Runner, case: Case) -> Trial:
     seen nothing else."""
     after = "after a call with other contents of the same sizes: "
     with _beside(runner, runner.source) as fresh:
-        first = fresh.run(
-            case.with_(seed=case.seed ^ 1, values=None), watched=True
-        )  # before TorchScript has fused anything
+        other = case.with_(seed=case.seed ^ 1, values=None)
+        first = fresh.run(other, watched=True)  # before TorchScript has fused anything
         if first.failure is not None and first.failure.kind == HOST:
             runner.executions += fresh.executions
             return first

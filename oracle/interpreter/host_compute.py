@@ -69,7 +69,7 @@ def note_arithmetic(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     name = getattr(func, "__name__", "").partition(".")[0]
     if name in ALLOWED or name.startswith("is_") or name.startswith("_is_") or _own(func):
         return
-    if any(tensor.numel() > 1 for tensor in _tensors([*args, *kwargs.values()])):
+    if any(tensor.numel() > 1 for tensor in tensors_in([*args, *kwargs.values()])):
         current.find("host_compute", f"{_owner(func)}.{name}")
 
 
@@ -82,7 +82,7 @@ class Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        device = next((tensor.device.type for tensor in _tensors([*args, *kwargs.values()])), "")
+        device = next((tensor.device.type for tensor in tensors_in([*args, *kwargs.values()])), "")
         if _own(func) and device in _KEYS:
             with self:  # what it is made of
                 return func.redispatch(_KEYS[device], *args, **kwargs)
@@ -101,7 +101,7 @@ def note_operator(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], call
     allowed = name in OPERATORS or name.startswith(("is_", "_is_", "sym_")) or name.endswith("_copy")
     if (allowed and not adds) or _own(func) or current.depth or caller is _CONTAINS:
         return
-    if any(tensor.numel() > 1 for tensor in _tensors([*args, *kwargs.values()])):
+    if any(tensor.numel() > 1 for tensor in tensors_in([*args, *kwargs.values()])):
         current.find("host_compute", f"torch.ops.aten.{name}")
 
 
@@ -120,9 +120,10 @@ def _owner(func: Any) -> str:
     return {"torch._C._nn": "torch.nn.functional", "torch._tensor": "torch.Tensor"}.get(module, module)
 
 
-def _tensors(values: Any) -> Iterator[torch.Tensor]:
+def tensors_in(values: Any) -> Iterator[torch.Tensor]:
+    """Those among values, lists and tuples within them included."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
         elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
+            yield from tensors_in(value)

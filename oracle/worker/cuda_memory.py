@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
-from oracle.interpreter.host_compute import note_arithmetic
+from oracle.interpreter.host_compute import note_arithmetic, tensors_in
 from oracle.interpreter.state import current
 from oracle.poison import POISON
 from oracle.worker.isolation import GIB
@@ -236,16 +236,8 @@ def _ordinary(made: Any) -> bool:
 
 def _is_new(made: torch.Tensor, arguments: Any) -> bool:
     """Whether no argument lies in its storage."""
-    given, address = list(_tensors(arguments)), made.untyped_storage().data_ptr()
+    given, address = list(tensors_in(arguments)), made.untyped_storage().data_ptr()
     return all(map(_plain, given)) and all(tensor.untyped_storage().data_ptr() != address for tensor in given)
-
-
-def _tensors(values: Any) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, _Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
 
 
 def _device(function: Any, args: Any, kwargs: Any) -> Any:

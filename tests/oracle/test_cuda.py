@@ -19,24 +19,14 @@ from oracle.judge import Judge, Limits
 from oracle.schema import Task
 from oracle.verdict import Verdict
 from oracle.worker.protocol import RETURNED, Backend, Call, TensorBuffer
+from tests.oracle.attacks import common as attacks
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "kernels_open"
 SIDE_BY_SIDE = 12
 
 pytestmark = [pytest.mark.cuda, pytest.mark.timeout(900)]
 
-PRELUDE = """
-import os
-import torch
-import triton
-import triton.language as tl
-
-@triton.jit
-def _relu(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
-    tl.store(o_ptr + i, tl.where(x != x, x, tl.where(x > 0, x, 0.0)), mask=i < n)
-
+PRELUDE = f"""{attacks.PRELUDE}
 @triton.jit
 def _far(o_ptr, far):
     tl.store(o_ptr + far, 1.0)
@@ -60,13 +50,6 @@ def _deep(a_ptr, o_ptr, K):
 def deep(x, **options):
     a = torch.zeros(128 * 128, dtype=torch.float16, device=x.device)
     _deep[(1,)](a, torch.empty(128 * 128, device=x.device), 128, **options)
-
-def right(x):
-    x = x.contiguous()
-    out = torch.empty_like(x)
-    if out.numel():
-        _relu[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
-    return out
 """
 
 FAULTS = {

@@ -17,7 +17,7 @@ from oracle.corpus import BUG, CONTROL, Kernel, kernels
 from oracle.errors import UsageError
 from oracle.judge import Judge, Limits
 from oracle.naive import PROFILES
-from oracle.verdict import FAIL, PASS, Verdict
+from oracle.verdict import FAIL, PASS, UNJUDGED, Verdict
 
 tasks = cache(load_tasks)
 ROOT = Path(__file__).parents[2]
@@ -152,6 +152,19 @@ def test_a_memory_of_earlier_answers_is_a_stale_result(backend: WorkerBackend):
     replay = Replay.from_token(example.token)
     assert replay.before, "the calls before it are part of the evidence"
     assert Judge(backend).replay(tasks()["seed/relu"], source, replay).failure is not None
+
+
+def test_a_timeout_in_an_examination_is_unjudged_on_the_interpreter(backend: WorkerBackend):
+    """Slow only where fresh memory is poisoned in the second way, as a busy machine is slow at any time."""
+    source = (ROOT / "oracle/corpus/kernels/seed/relu__control_flat.py").read_text()
+    source = source.replace("def relu(", "def _fresh(") + (
+        "\nimport time\n\ndef relu(x):\n    value = float(torch.empty(1, device=x.device))\n"
+        "    if value == value:\n        time.sleep(20)\n    return _fresh(x)\n"
+    )
+    judge = Judge(backend, domain="core", limit=4, limits=Limits(call_seconds=1.5))
+    verdict = judge.judge(tasks()["seed/relu"], source, naive=False)
+    assert (verdict.status, verdict.failures) == (UNJUDGED, {}), verdict
+    assert any("repeated" in note for note in verdict.notes), verdict.notes
 
 
 def test_a_token_with_an_unknown_examination_is_refused(judge: Judge):

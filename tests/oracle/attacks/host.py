@@ -206,7 +206,9 @@ return halved(x, y)
     "host_scaled_in_an_operator_of_its_own": scales(
         "return halved(x, torch.ops.attack.twice(x.contiguous()))",
         """
-@torch.library.custom_op("attack::twice", mutates_args=())
+from torch import library
+
+@library.custom_op("attack::twice", mutates_args=())
 def twice(x: torch.Tensor) -> torch.Tensor:
     return torch.relu(x) * 2
 """,
@@ -330,7 +332,9 @@ MODULE = Relu()
     "right_as_an_operator_of_its_own": candidate(
         "return torch.ops.attack.relu(x.contiguous())",
         """
-@torch.library.custom_op("attack::relu", mutates_args=())
+from torch import library
+
+@library.custom_op("attack::relu", mutates_args=())
 def relu_op(x: torch.Tensor) -> torch.Tensor:
     return right(x)
 """,
